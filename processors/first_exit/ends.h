@@ -49,9 +49,10 @@ struct exit_process {
     uint32_t next_by_rank, next_by_pid, next_by_local, next_by_unit;
     const struct exit_note *notes[NOTES_OF_PROCESS]; // the first of them
     uint32_t note_count;
-    bool placed;  // a rank map or telemetry tells of it
-    bool adopted; // it is of the only job that is named, which nobody said of it
-    bool is_unit; // a pod of several ranks, as a whole
+    bool placed;   // a rank map or telemetry tells of it
+    bool adopted;  // it is of the only job that is named, which nobody said of it
+    bool is_unit;  // a pod of several ranks, as a whole
+    bool is_local; // its node and local rank are known
     // What is concluded of them, by exits_weigh:
     enum exit_kind kind; // of its own end; EXIT_NONE: it has none
     enum exit_ground ground;

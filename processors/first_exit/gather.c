@@ -183,6 +183,8 @@ static bool is_told_elsewhere(const struct exit_list *list, const struct exit_no
 static uint32_t find_anonymous(const struct exit_list *list, const struct exit_note *note) {
     for (uint32_t i = 0; i < list->process_count; i++)
         if (list->processes[i].source == note->key.source &&
+            (list->processes[i].local_rank < 0 || note->local_rank < 0 ||
+             list->processes[i].local_rank == note->local_rank) &&
             exit_agrees(list->processes[i].job, note->job))
             return i;
     return NO_PROCESS;

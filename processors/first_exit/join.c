@@ -46,9 +46,11 @@ void join_learn(struct gathering *gathering, uint32_t at, const struct identity 
         process->pid = said->pid;
         link_process(gathering, at, BY_PID, STRING_NONE, said->pid);
     }
-    if (process->local_rank < 0 && said->local_rank >= 0 && process->node != STRING_NONE) {
+    if (process->local_rank < 0)
         process->local_rank = said->local_rank;
-        link_process(gathering, at, BY_LOCAL, process->node, said->local_rank);
+    if (process->local_rank >= 0 && process->node != STRING_NONE && !process->is_local) {
+        process->is_local = true;
+        link_process(gathering, at, BY_LOCAL, process->node, process->local_rank);
     }
     if (process->unit == STRING_NONE && said->unit != STRING_NONE) {
         process->unit = said->unit;

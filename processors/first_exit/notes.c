@@ -157,7 +157,7 @@ const uint8_t EXIT_NOTE_KINDS[] = {
     OBSERVATION_SLURM_CANCELLED, OBSERVATION_SLURM_OOM, OBSERVATION_SLURM_TASK_EXIT,
     OBSERVATION_SLURM_NODE_FAILURE, OBSERVATION_SLURM_STATE, OBSERVATION_NODE_LOST,
     OBSERVATION_JOB_STOPPED, OBSERVATION_LAUNCH_FAILED, OBSERVATION_CONTAINER_TERMINATED,
-    OBSERVATION_POD_DISRUPTION, OBSERVATION_NODE_CONDITION,
+    OBSERVATION_POD_DISRUPTION, OBSERVATION_NODE_CONDITION, OBSERVATION_PEER_LOST,
     // what only a victim says
     OBSERVATION_WATCHDOG_END, OBSERVATION_WATCHDOG_TERMINATED, OBSERVATION_NCCL_NET_ERROR,
     OBSERVATION_NCCL_PEER_CLOSED, OBSERVATION_NCCL_ERROR, OBSERVATION_PEER_CLOSED,
@@ -282,6 +282,14 @@ static struct slice reason_of(const struct observation *observation) {
     return reason;
 }
 
+// Who tells of it is another, and a victim.
+static void tell_of_peer(struct exit_note *note, const struct observation *observation) {
+    note->rank = number_of(observation, FACT_PEER_RANK);
+    note->node = STRING_NONE;
+    note->pid = note->local_rank = -1;
+    note->flags &= ~(uint32_t)NOTE_VICTIM;
+}
+
 static void fill_note(struct exit_note *note, const struct event *event, bool victim,
                       struct arena *scratch) {
     const struct observation *observation = event->observation;
@@ -303,13 +311,18 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
     note->reason_size = put_text(note->reason, NOTE_REASON_MAX, reason_of(observation));
     fill_unit(note, observation);
     put_words(note, observation, scratch);
+    if (observation->kind == OBSERVATION_PEER_LOST)
+        tell_of_peer(note, observation);
 }
 
 // -- the cluster ----------------------------------------------------------------------------------
 
-// Of conditions of a node only that it is not ready tells of its loss.
+// Of conditions of a node only that it is not ready tells of its loss; of peers those that have a
+// number.
 static bool is_of_interest(const struct observation *observation) {
     struct slice condition;
+    if (observation->kind == OBSERVATION_PEER_LOST)
+        return number_of(observation, FACT_PEER_RANK) >= 0;
     return observation->kind != OBSERVATION_NODE_CONDITION ||
            (observation_text(observation, FACT_CONDITION, &condition) &&
             slice_equal(condition, SLICE("Ready")) && observation_is(observation, FACT_BAD, false));

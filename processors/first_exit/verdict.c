@@ -65,7 +65,14 @@ static const char *rank_name(const struct exit_process *process, struct arena *a
 }
 
 static const char *pid_words(const struct exit_process *process, struct arena *arena) {
-    return process->pid < 0 ? "a process" : arena_format(arena, "process %" PRId64, process->pid);
+    if (process->pid >= 0)
+        return arena_format(arena, "process %" PRId64, process->pid);
+    if (process->local_rank < 0)
+        return "a process";
+    return arena_format(arena,
+                        process->node == STRING_NONE ? "process %" PRId32 " of its node"
+                                                     : "local rank %" PRId32,
+                        process->local_rank);
 }
 
 const char *exit_process_spoken(const struct exit_process *process, struct arena *arena) {

@@ -74,6 +74,16 @@ static bool says_how(const struct exit_note *note) {
     return note->reason_size > 0 && note->signal < 0 && note->exit_code < 0;
 }
 
+// Who tells of another's end may know no more than that it ended.
+static struct finding of_report(const struct exit_note *note) {
+    if (note->signal > 0 || note->exit_code >= 0 ||
+        slice_equal(note_reason(note), SLICE("Out Of Memory")))
+        return of_task(note);
+    if (note->type_size > 0)
+        return (struct finding){exception_kind(note), GROUND_WORDS};
+    return (struct finding){EXIT_CODE, GROUND_CODE};
+}
+
 // What a note says of an end that was the process's own; EXIT_NONE: nothing.
 static struct finding find_own(const struct exit_note *note) {
     if (note_is(note, NOTE_VICTIM))
@@ -102,7 +112,9 @@ static struct finding find_own(const struct exit_note *note) {
         return note->type_size > 0 ? (struct finding){EXIT_EXCEPTION, GROUND_WORDS}
                                    : (struct finding){EXIT_KILLED, GROUND_CODE};
     case OBSERVATION_LAUNCHER_FAILED:
-        return says_how(note) ? (struct finding){EXIT_CODE, GROUND_CODE} : by_status(note);
+        return of_report(note);
+    case OBSERVATION_PEER_LOST:
+        return (struct finding){EXIT_CODE, GROUND_CODE};
     case OBSERVATION_KILLED:
         return by_status(note);
     case OBSERVATION_SLURM_TASK_EXIT:
@@ -128,6 +140,7 @@ static bool tells_end(const struct exit_note *note) {
     case OBSERVATION_ABORT:
     case OBSERVATION_SLURM_TASK_EXIT:
     case OBSERVATION_CONTAINER_TERMINATED:
+    case OBSERVATION_PEER_LOST:
         return true;
     default:
         return false;

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <signal.h>
 
+enum { STATUS_TEXT_MAX = 400 };
+
 static const char *signal_name(int32_t signal, struct arena *arena) {
     static const struct {
         int32_t signal;
@@ -42,14 +44,21 @@ static int32_t status_signal(const struct exit_note *note) {
 }
 
 static const char *status_words(const struct exit_note *note, struct arena *arena) {
+    if (note_kind(note) == OBSERVATION_PEER_LOST)
+        return "was lost to the others";
     int32_t signal = status_signal(note);
     if (signal > 0)
         return arena_format(arena, "ended by %s", signal_name(signal, arena));
     if (note->exit_code >= 0)
         return arena_format(arena, "left with exit code %" PRId32, note->exit_code);
+    if (slice_equal(note_reason(note), SLICE("Out Of Memory")))
+        return "was killed because memory ran out";
     if (note_kind(note) == OBSERVATION_LAUNCHER_FAILED && note->reason_size > 0)
         return arena_format(arena, "%.*s", (int)note->reason_size, note->reason);
-    return "ended";
+    if (note->type_size > 0)
+        return arena_format(arena, "raised %s", words_of(note, STATUS_TEXT_MAX, arena));
+    const char *words = words_of(note, STATUS_TEXT_MAX, arena);
+    return words[0] == '\0' ? "ended" : arena_format(arena, "ended: %s", words);
 }
 
 static bool has_reason(const struct exit_note *note, const char *reason) {

@@ -175,8 +175,9 @@ static bool ask_others(const struct raised *reason, bool cut, const struct frame
         reading_clear(reading);
         enum read_result result = REASON_READERS[i]->read(frame, line, reading);
         if (result == READ_BEGIN) {
-            assert(reading->block != NULL);
-            result = reading->block->finish(reason->text, cut, frame, reading);
+            const struct line_reader *by =
+                reading->block != NULL ? reading->block : REASON_READERS[i];
+            result = by->finish(reason->text, cut, frame, reading);
         }
         reading->rest = (struct slice){NULL, 0};
         if (result == READ_EVENT)
@@ -208,6 +209,24 @@ static void read_reason(const struct traceback *traceback, bool cut, const struc
         reading_begin(reading, OBSERVATION_EXCEPTION);
         exception_facts(&told, reading);
     }
+}
+
+// -- whose it is ----------------------------------------------------------------------------------
+
+static bool ask_owners(struct slice line, const struct frame *frame, struct reading *reading) {
+    bool found = false;
+    for (size_t i = 0; OWNER_READERS[i] != NULL && !found; i++)
+        found = OWNER_READERS[i]->read(frame, line, reading) == READ_EVENT;
+    return found;
+}
+
+// What collects the tracebacks of others says whose each is; the last word is nearest to it.
+static void read_owner(struct slice text, const struct frame *frame, struct reading *reading) {
+    if (frame->rank != RANK_NONE)
+        return;
+    ask_owners(frame->before, frame, reading);
+    while (text.size > 0)
+        ask_owners(text_take_line(&text), frame, reading);
 }
 
 // -- what a logger printed ------------------------------------------------------------------------
@@ -290,6 +309,8 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
         struct slice place = traceback_place_text(traceback.reason.place, reading->arena);
         if (place.data != NULL && !traceback.mixed)
             reading_text(reading, FACT_FRAME, place);
+        if (!traceback.mixed)
+            read_owner(text, frame, reading);
     }
     if (traceback.mixed) {
         reading->rank = RANK_NONE;
@@ -309,6 +330,12 @@ static struct slice last_line(struct slice so_far, uint32_t *blanks) {
         so_far.size = from - 1;
     }
     return (struct slice){so_far.data, 0};
+}
+
+// Ray's driver names the task; what it raised follows, without a head of its own.
+static bool is_remote_head(struct slice line) {
+    struct slice behind;
+    return text_find(line, SLICE("ray::"), &behind) && text_find(behind, SLICE("(pid="), &behind);
 }
 
 // An exception was told: what may follow is the rest of its message, or one more of the chain.
@@ -331,8 +358,10 @@ static enum block_step more_behind(struct slice last, uint32_t blanks, const str
     case TRACEBACK_FRAME:
         // Of a group of exceptions, between two of them.
         text_skip_blanks(&message);
-        return text_begins(message, SLICE("+-")) || text_begins(message, SLICE("|")) ? BLOCK_TAKE
-                                                                                     : BLOCK_OVER;
+        return text_begins(message, SLICE("+-")) || text_begins(message, SLICE("|")) ||
+                       is_remote_head(last)
+                   ? BLOCK_TAKE
+                   : BLOCK_OVER;
     case TRACEBACK_FINAL:
         // Of a group, behind its bar; else another exception.
         return message.data[0] == ' ' && text_find(message, SLICE("| "), &behind) ? BLOCK_TAKE

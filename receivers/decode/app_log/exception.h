@@ -13,6 +13,9 @@ extern const struct line_reader READER_EXCEPTION;
 
 // Who is asked about the line that tells the reason of a traceback; NULL at the end (readers.c).
 extern const struct line_reader *const REASON_READERS[];
+// Who is asked about the line above a traceback, and the lines in it: `read` adds to the reading
+// whose it is.
+extern const struct line_reader *const OWNER_READERS[];
 
 // The facts that an exception's type and message tell, into `reading`, which has begun: exception,
 // message, signal, exit code, pid, victim.

@@ -223,7 +223,7 @@ static enum read_result call_failed(struct slice call, struct slice head, struct
     struct slice peer = {NULL, 0}, behind;
     if (!has(call, SLICE("Connection reset")) && !has(call, SLICE("Connection refused")) &&
         !has(call, SLICE("Broken pipe")) && !has(call, SLICE("Connection timed out")))
-        return READ_OTHER;
+        return READ_NOT;
     for (size_t i = 0; i < sizeof before / sizeof *before && peer.data == NULL; i++)
         if (text_find(call, before[i], &behind) && has(text_until(behind, ' '), SLICE("<")))
             peer = words_peer(behind);
@@ -245,7 +245,7 @@ static enum read_result read_warning(struct slice text, struct slice head,
     if (text_find(text, SLICE("async fatal event on "), &behind) &&
         text_find(behind, SLICE(": "), &behind))
         return async_event(text, behind, head, reading);
-    return READ_OTHER;
+    return READ_NOT; // rows know more of them
 }
 
 // -- warnings that a terminal wrapped -----------------------------------------------------------

@@ -119,13 +119,15 @@ static bool is_wrapper(const struct raised *raised) {
     static const struct slice names[] = {
         {"ChildFailedError", 16},       {"WorkerCrashedError", 18}, {"ProcessRaisedException", 22},
         {"ProcessExitedException", 22}, {"ExceptionGroup", 14},     {"BaseExceptionGroup", 18},
+        {"WorkerGroupError", 16},
     };
     struct slice part = last_part(text_until(raised->type, '('));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (slice_equal(part, names[i]))
             return true;
     struct slice behind;
-    if (text_begins(part, SLICE("RayTaskError")) || text_begins(part, SLICE("RayActorError")))
+    if (text_begins(part, SLICE("RayTaskError")) || text_begins(part, SLICE("RayActorError")) ||
+        text_begins(raised->message, SLICE("The actor died because of an error raised in its cr")))
         return true;
     return text_begins(raised->message, SLICE("Caught ")) &&
            (text_find(raised->message, SLICE(" in DataLoader worker process "), &behind) ||

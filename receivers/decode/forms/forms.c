@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message is looked through once for the needles of all texts; a text is tried where its needle
-// stands. O(message) for a bounded number of candidates.
+// stands. O(message) for a bounded number of candidates, of which each is tried at a bounded number
+// of places.
 #include "receivers/decode/forms/forms.h"
 
 #include "base/memory.h"
@@ -166,15 +167,33 @@ static bool is_begin(struct slice message, size_t at) {
                       before == '_' || text_is_digit(before));
 }
 
+static bool match_from(const struct pattern *pattern, struct slice message, size_t from,
+                       struct slice *values) {
+    size_t end;
+    return is_begin(message, from) && pattern_match(pattern, message, from, values, &end);
+}
+
+// The nearest place in front of the needle from which the text is there.
+static bool match_before(const struct pattern *pattern, struct slice message, size_t needle,
+                         struct slice *values) {
+    struct slice head = pattern->parts[0].literal;
+    for (size_t back = head.size; back <= PATTERN_HEAD_MAX && back <= needle; back++)
+        if (memcmp(message.data + needle - back, head.data, head.size) == 0 &&
+            match_from(pattern, message, needle - back, values))
+            return true;
+    return false;
+}
+
 static bool match_at(const struct form_text *text, struct slice message, size_t needle,
                      struct slice *values) {
     const struct pattern *pattern = &text->pattern;
     size_t end;
     if (pattern->at_start)
         return pattern_match(pattern, message, 0, values, &end);
-    if (needle < pattern->needle_at || !is_begin(message, needle - pattern->needle_at))
-        return false;
-    return pattern_match(pattern, message, needle - pattern->needle_at, values, &end);
+    if (pattern->needle_floats)
+        return match_before(pattern, message, needle, values);
+    return needle >= pattern->needle_at &&
+           match_from(pattern, message, needle - pattern->needle_at, values);
 }
 
 bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values) {

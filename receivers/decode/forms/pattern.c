@@ -277,23 +277,35 @@ static void try_needle(struct pattern *pattern, struct slice literal, size_t bef
     }
 }
 
+// Among the literals that every match has; near the beginning: of the first that has one.
+static void try_all_needles(struct pattern *pattern, bool is_near, int *best) {
+    for (uint32_t i = 0; i < pattern->part_count && !(is_near && *best >= 0); i++) {
+        if (pattern->parts[i].type == PATTERN_OPTION)
+            i += pattern->parts[i].count;
+        else if (pattern->parts[i].type == PATTERN_LITERAL)
+            try_needle(pattern, pattern->parts[i].literal, 0, best);
+    }
+}
+
 static bool choose_needle(struct compiler *compiler) {
     struct pattern *pattern = compiler->pattern;
     int best = -1;
     if (!pattern->at_start) {
-        if (pattern->part_count > 0 && pattern->parts[0].type == PATTERN_LITERAL)
-            try_needle(pattern, pattern->parts[0].literal, 0, &best);
+        struct slice head = pattern->part_count > 0 && pattern->parts[0].type == PATTERN_LITERAL
+                                ? pattern->parts[0].literal
+                                : (struct slice){NULL, 0};
+        try_needle(pattern, head, 0, &best);
+        if (best < 0 && head.size >= PATTERN_HEAD_MIN) {
+            pattern->needle_floats = true;
+            try_all_needles(pattern, true, &best);
+        }
         return best >= 0 || fail(compiler, compiler->source.data,
-                                 "a text that may stand anywhere begins with %d letters or signs "
-                                 "in a row; '^' in front keeps it to the begin of a message",
-                                 PATTERN_NEEDLE_MIN);
+                                 "a text that may stand anywhere begins with %d letters or signs, "
+                                 "and has %d in a row; '^' in front keeps it to the begin of a "
+                                 "message",
+                                 PATTERN_HEAD_MIN, PATTERN_NEEDLE_MIN);
     }
-    for (uint32_t i = 0; i < pattern->part_count; i++) {
-        if (pattern->parts[i].type == PATTERN_OPTION)
-            i += pattern->parts[i].count;
-        else if (pattern->parts[i].type == PATTERN_LITERAL)
-            try_needle(pattern, pattern->parts[i].literal, 0, &best);
-    }
+    try_all_needles(pattern, false, &best);
     return best >= 0 || fail(compiler, compiler->source.data,
                              "a text has %d letters or signs in a row that are always there, so "
                              "that lines are found by them",

@@ -40,6 +40,10 @@ enum {
     PATTERN_PARTS_MAX = 48,
     PATTERN_NAMES_MAX = 16, // parts that are kept
     PATTERN_NEEDLE_MIN = 6, // see needles.h
+    // Of a text that may stand anywhere: how long its beginning is, and how far behind that its
+    // needle may stand.
+    PATTERN_HEAD_MIN = 4,
+    PATTERN_HEAD_MAX = 96,
 };
 
 struct pattern_part {
@@ -57,9 +61,11 @@ struct pattern {
     uint32_t part_count, name_count;
     bool at_start;
     // A run of bytes that every text holds which matches, PATTERN_NEEDLE_MIN at least; where it
-    // stands behind the begin of the match, unless at_start.
+    // stands behind the begin of the match, unless at_start; needle_floats: within
+    // PATTERN_HEAD_MAX of it.
     struct slice needle;
     size_t needle_at;
+    bool needle_floats;
 };
 
 struct pattern_fault {

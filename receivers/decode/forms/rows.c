@@ -230,10 +230,10 @@ static bool add_text(struct reader *reader, struct slice value, bool first) {
     return true;
 }
 
-static bool set_kind(struct reader *reader, struct slice value) {
+static bool set_kind(struct reader *reader, struct slice value, enum observation_kind *kind) {
     for (int i = OBSERVATION_NONE + 1; i < OBSERVATION_KIND_COUNT; i++)
         if (slice_equal(slice_of(observation_name((enum observation_kind)i)), value)) {
-            reader->form->kind = (enum observation_kind)i;
+            *kind = (enum observation_kind)i;
             return true;
         }
     return fail(reader, value.data, "'%.*s' is no kind; `culprit forms --names` lists them",
@@ -346,7 +346,9 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
     if (slice_equal(name, SLICE("then")))
         return add_text(reader, value, false);
     if (slice_equal(name, SLICE("kind")))
-        return set_kind(reader, value);
+        return set_kind(reader, value, &form->kind);
+    if (form->then_count > 0 && slice_equal(name, SLICE("becomes")))
+        return set_kind(reader, value, &form->then[form->then_count - 1].becomes);
     if (slice_equal(name, SLICE("role")))
         return set_role(reader, value);
     if (slice_equal(name, SLICE("cause"))) {
@@ -358,6 +360,14 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         form->is_apart = slice_equal(value, SLICE("yes"));
         return form->is_apart || slice_equal(value, SLICE("no")) ||
                fail(reader, value.data, "yes or no is needed");
+    }
+    if (slice_equal(name, SLICE("where"))) {
+        form->is_here = slice_equal(value, SLICE("here"));
+        return form->is_here || fail(reader, value.data, "`where` has one value: here");
+    }
+    if (slice_equal(name, SLICE("above"))) {
+        form->is_owner = slice_equal(value, SLICE("traceback"));
+        return form->is_owner || fail(reader, value.data, "`above` has one value: traceback");
     }
     if (slice_equal(name, SLICE("set")))
         return add_set(reader, value);
@@ -377,12 +387,14 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         last->gives = value;
         return true;
     }
+    if (slice_equal(name, SLICE("becomes")))
+        return fail(reader, name.data, "`becomes` stands behind a `then`");
     if (slice_equal(name, SLICE("more")) || slice_equal(name, SLICE("gives")))
         return fail(reader, name.data, "`%.*s` stands behind a `sample`", (int)name.size,
                     name.data);
     return fail(reader, name.data,
-                "'%.*s' is no field: text, then, apart, kind, role, cause, set, when, source, "
-                "sample, more, gives, not",
+                "'%.*s' is no field: text, then, becomes, apart, kind, role, where, above, cause, "
+                "set, when, source, sample, more, gives, not",
                 (int)name.size, name.data);
 }
 

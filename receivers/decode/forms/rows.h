@@ -65,6 +65,8 @@ struct form_text {
     struct pattern pattern;
     struct form_name names[PATTERN_NAMES_MAX]; // as pattern.names
     uint32_t line;                             // of its file
+    // Of a further line: what the block is, where it has this line. OBSERVATION_NONE: the row's.
+    enum observation_kind becomes;
 };
 
 struct form_set {
@@ -93,8 +95,9 @@ struct form {
     enum observation_kind kind;
     struct slice role;  // data NULL: none
     struct slice cause; // data NULL: none
-    // The prefix is that of who tells, not of whom it is told.
-    bool is_report;
+    // The prefix is that of who tells, not of whom it is told; is_here: but both are on one host.
+    bool is_report, is_here;
+    bool is_owner; // it says whose the traceback is that comes below, and is no event by itself
     // Other lines may stand between its own.
     bool is_apart;
     bool is_builtin;

@@ -98,7 +98,8 @@ static void set_constant(struct reading *reading, const struct form_set *set) {
 static void begin_reading(const struct form_match *match, struct reading *reading) {
     const struct form *form = match->form;
     reading_begin(reading, form->kind);
-    reading->no_rank = reading->no_host = form->is_report;
+    reading->no_rank = form->is_report;
+    reading->no_host = form->is_report && !form->is_here;
     for (uint32_t i = 0; i < form->set_count; i++)
         set_constant(reading, &form->sets[i]);
     if (form->role.data != NULL)
@@ -134,7 +135,7 @@ static const struct forms *forms_of(const struct frame *frame) {
 static enum read_result read_form(const struct frame *frame, struct slice message,
                                   struct reading *reading) {
     struct form_match match;
-    if (!forms_find(forms_of(frame), message, &match))
+    if (!forms_find(forms_of(frame), message, &match) || match.form->is_owner)
         return READ_NOT;
     if (match.form->then_count > 0)
         return READ_BEGIN;
@@ -193,6 +194,8 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
         if (found == match.form->then_count)
             continue;
         set_values(reading, &match.form->then[found], values);
+        if (match.form->then[found].becomes != OBSERVATION_NONE)
+            reading->what = match.form->then[found].becomes;
         next = found + 1;
     }
     return end_reading(match.form, reading);
@@ -203,3 +206,19 @@ const struct line_reader READER_FORMS = {.name = "forms",
                                          .read = read_form,
                                          .more = more_of_form,
                                          .finish = finish_form};
+
+// Adds to what was read of a traceback.
+static enum read_result read_owner(const struct frame *frame, struct slice line,
+                                   struct reading *reading) {
+    struct form_match match;
+    if (!forms_find(forms_of(frame), line, &match) || !match.form->is_owner)
+        return READ_NOT;
+    if (reading->what == OBSERVATION_EXCEPTION)
+        reading->what = match.form->kind;
+    reading->no_rank = true;
+    reading->no_host = !match.form->is_here;
+    set_values(reading, match.text, match.values);
+    return READ_EVENT;
+}
+
+const struct line_reader READER_OWNERS = {.name = "owners", .read = read_owner};

@@ -6,3 +6,5 @@
 #include "receivers/decode/line/reader.h"
 
 extern const struct line_reader READER_FORMS;
+// Of lines that say whose a traceback is (exception.h: OWNER_READERS).
+extern const struct line_reader READER_OWNERS;

@@ -31,4 +31,6 @@ const struct line_reader *const PROGRAM_READERS[] = {
     &READER_RAS_REPORT,    &READER_RAS_MONITOR,  &READER_IB_COUNTERS, &READER_PY_SPY,
     &READER_NODE_MESSAGES, &READER_FORMS,        &READER_EXCEPTION,   NULL};
 
-const struct line_reader *const REASON_READERS[] = {&READER_RANK_LOG, NULL};
+const struct line_reader *const REASON_READERS[] = {&READER_RANK_LOG, &READER_FORMS, NULL};
+
+const struct line_reader *const OWNER_READERS[] = {&READER_OWNERS, NULL};

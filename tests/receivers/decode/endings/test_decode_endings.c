@@ -109,7 +109,7 @@ static const struct sample {
      "  File \"/w/main.py\", line 9, in run\n"
      "__main__.Stop: no data\n",
      {"1+1 exception | exception=torch.multiprocessing.spawn.ProcessRaisedException | victim=no",
-      "2+8 exception | exception=__main__.Stop | "
+      "2+8 launcher_failed | local_rank=3 | exception=__main__.Stop | "
       "last_exception=torch.multiprocessing.spawn.ProcessRaisedException | message=no data | "
       "victim=no | frame=run (/w/main.py:9)"}},
     {"  + Exception Group Traceback (most recent call last):\n"

@@ -196,6 +196,9 @@ START_TEST(test_file_faults) {
         {ROW " kind nothing\n", 4, 7, "'nothing' is no kind"},
         {ROW " role mine\n", 4, 7, "a role is own"},
         {ROW " cause No\n", 4, 8, "a cause is a word"},
+        {ROW " where there\n", 4, 8, "one value: here"},
+        {ROW " becomes abort\n", 4, 2, "stands behind a `then`"},
+        {ROW " then ^x\n becomes no\n", 5, 10, "'no' is no kind"},
         {ROW " set signal\n", 4, 6, "set NAME=VALUE"},
         {ROW " set signal=x\n", 4, 13, "a number"},
         {ROW " set victim=x\n", 4, 13, "yes or no"},
@@ -206,7 +209,9 @@ START_TEST(test_file_faults) {
         {ROW " apart far\n", 4, 8, "yes or no"},
         {ROW " kind\n", 4, 2, "says nothing"},
         {"form x\n text  process {rank has gone\n", 2, 16, "no '}'"},
-        {"form x\n text {rank} has gone\n", 2, 7, "begins with 6"},
+        {"form x\n text {rank} has gone\n", 2, 7, "begins with 4"},
+        {"form x\n text of {rank} has gone\n", 2, 7, "begins with 4"},
+        {"form x\n text job {rank} is {host}\n", 2, 7, "has 6 in a row"},
         {"form x\n text ^{rank} is {host}\n", 2, 7, "has 6"},
         {"form x\n text process {colour}\n", 2, 16, "'colour' is no name"},
         {"form x\n text process {victim}\n", 2, 16, "yes or no"},
@@ -250,6 +255,28 @@ START_TEST(test_samples_are_checked) {
         {" sample process 3 went\n gives rank=3\n", "x: the sample gives nothing"},
         {" sample process 3 has gone\n gives rank=3\n not process 3 has gone\n",
          "x: this line must not match, and does"},
+        {" text job {rank} is no more\n sample x job 1 of job 3 is no more\n gives rank=3\n"
+         " not ajob 3 is no more\n not job 3 is one more\n",
+         NULL},
+        {" role report\n sample Traceback (most recent call last):\n"
+         " more   File \"a.py\", line 3, in f\n more RuntimeError: process 3 has gone\n"
+         " gives rank=3 exception=RuntimeError message=process 3 has gone\n",
+         NULL},
+        {" then code {exit_code}\n sample Traceback (most recent call last):\n"
+         " more RuntimeError: process 3 has gone\n"
+         " gives rank=3 exception=RuntimeError message=process 3 has gone\n",
+         NULL},
+        {" role report\n sample <13>Nov 28 01:02:03 n1 x: process 3 has gone\n gives rank=3\n",
+         NULL},
+        {" role report\n where here\n sample <13>Nov 28 01:02:03 n1 x: process 3 has gone\n"
+         " gives host=n1 rank=3\n",
+         NULL},
+        {" then code {exit_code}\n then by hand\n becomes job_stopped\n"
+         " sample process 3 has gone\n more code 4\n gives rank=3 exit_code=4\n",
+         NULL},
+        {" then code {exit_code}\n then by hand\n becomes job_stopped\n"
+         " sample process 3 has gone\n more by hand\n gives rank=3\n",
+         "x: the sample gives another kind, job_stopped"},
         {" then ^code {exit_code}\n then ^by {signal}\n sample process 3 has gone\n more by "
          "SIGBUS\n"
          " gives rank=3 signal=7\n",

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// first_exit: what launchers say of an end without a code, of memory, and of a process by its
+// number on a node that nobody names, and of one that the others lost.
+#include "cli/component_list.h"
+#include "tests/processors/exit_lines.h"
+
+static void setup(void) {
+    fixture_begin(&processor_first_exit);
+}
+
+static struct event *reported(double seconds, const char *node, int64_t pid) {
+    struct event *event = say(seconds, node, RANK_NONE, OBSERVATION_LAUNCHER_FAILED);
+    if (pid >= 0)
+        add(event, FACT_PID, pid);
+    return event;
+}
+
+static const struct {
+    enum fact_key key;
+    const char *text, *headline, *evidence;
+} WORDS[] = {
+    {FACT_MESSAGE, "End of file.", "Process 102 on b ended first: it ended: End of file.",
+     "says that it ended: End of file."},
+    {FACT_EXCEPTION, "KeyError", "Process 102 on b ended first: it raised KeyError",
+     "says that it raised KeyError"},
+    {FACT_REASON, "Out Of Memory",
+     "Process 102 on b ended first: it was killed because memory ran out",
+     "says that it was killed because memory ran out"},
+};
+
+START_TEST(an_end_without_a_code_is_one) {
+    add_text(reported(60, "b", 102), WORDS[_i].key, WORDS[_i].text);
+    const char *lines = run();
+    says(lines, WORDS[_i].headline);
+    says(lines, WORDS[_i].evidence);
+}
+END_TEST
+
+START_TEST(what_ended_well_is_no_end_of_its_own) {
+    add(reported(60, "b", 102), FACT_EXIT_CODE, 0);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(a_number_of_an_unknown_node_names_a_process) {
+    struct event *event = reported(60, NULL, -1);
+    add(event, FACT_LOCAL_RANK, 3);
+    add(event, FACT_SIGNAL, 9);
+    says(run(), "Process 3 of its node ended first: it ended by SIGKILL");
+}
+END_TEST
+
+START_TEST(numbers_of_one_log_are_several_processes) {
+    for (int i = 0; i < 2; i++) {
+        struct event *event = reported(60, NULL, -1);
+        add(event, FACT_LOCAL_RANK, i);
+        add(event, FACT_SIGNAL, 11);
+    }
+    says(run(), "Process 0 of its node and process 1 of its node ended first");
+}
+END_TEST
+
+static void lost(double seconds, int32_t by, int64_t peer) {
+    struct event *event = say(seconds, "a", by, OBSERVATION_PEER_LOST);
+    add_yes_no(event, FACT_VICTIM, true);
+    if (peer >= 0)
+        add(event, FACT_PEER_RANK, peer);
+}
+
+START_TEST(who_was_lost_is_the_first) {
+    lost(60, 0, 3);
+    lost(60.1, 1, 3);
+    lose_peer(60.2, "a", 2);
+    const char *lines = run();
+    says(lines, "Rank 3 ended first: it was lost to the others");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"victim\"}");
+}
+END_TEST
+
+START_TEST(what_the_lost_one_said_itself_counts_more) {
+    lost(60, 0, 3);
+    raise_in(59, "b", 3, "KeyError", "'labels'", false);
+    says(run(), "Rank 3 on b ended first: it raised KeyError: 'labels'");
+}
+END_TEST
+
+START_TEST(a_lost_peer_without_a_number_is_nobody) {
+    lost(60, 0, -1);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("first_exit_reports");
+    TCase *cases = tcase_create("reports");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_loop_test(cases, an_end_without_a_code_is_one, 0, sizeof WORDS / sizeof *WORDS);
+    tcase_add_test(cases, what_ended_well_is_no_end_of_its_own);
+    tcase_add_test(cases, a_number_of_an_unknown_node_names_a_process);
+    tcase_add_test(cases, numbers_of_one_log_are_several_processes);
+    tcase_add_test(cases, who_was_lost_is_the_first);
+    tcase_add_test(cases, what_the_lost_one_said_itself_counts_more);
+    tcase_add_test(cases, a_lost_peer_without_a_number_is_nobody);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
