@@ -12,6 +12,7 @@
 #include "receivers/decode/forms/needles.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ enum { CANDIDATES_MAX = 256, THEN_PLACES_MAX = 8, ARENA_BLOCK = 64 << 10 };
 struct place {
     uint32_t form;
     const struct form_text *text;
+    uint32_t second[8]; // of a prefix: a bit for each byte that may be its second one
 };
 
 struct forms {
@@ -49,23 +51,57 @@ static void index_forms(struct forms *forms) {
             const struct form_text *text = &rows->forms[i]->texts[k];
             assert(text->pattern.needle.size == NEEDLE_SIZE);
             texts[at] = text->pattern.needle.data;
-            forms->places[at++] = (struct place){i, text};
+            forms->places[at++] = (struct place){.form = i, .text = text};
         }
     forms->needles = needles_make(texts, count, &forms->arena);
 }
 
-// Whether a text may begin with this byte.
-static bool may_begin(const struct pattern *pattern, unsigned char byte) {
-    const struct pattern_part *first = &pattern->parts[0];
-    if (first->type == PATTERN_LITERAL)
-        return (unsigned char)first->literal.data[0] == byte;
-    if (first->type == PATTERN_CHOICE) {
-        for (uint16_t i = 0; i < first->count; i++)
-            if ((unsigned char)first->choices[i].data[0] == byte)
+// Whether what a part takes may begin with this byte; not sure: it may.
+static bool may_take(const struct pattern_part *part, unsigned char byte) {
+    bool digit = text_is_digit((char)byte);
+    switch (part->type) {
+    case PATTERN_LITERAL:
+        return (unsigned char)part->literal.data[0] == byte;
+    case PATTERN_CHOICE:
+        for (uint16_t i = 0; i < part->count; i++)
+            if ((unsigned char)part->choices[i].data[0] == byte)
                 return true;
         return false;
+    case PATTERN_INT:
+    case PATTERN_DECIMAL:
+        return digit || byte == '-';
+    case PATTERN_UNIX:
+    case PATTERN_CLOCK:
+    case PATTERN_LIST:
+        return digit;
+    case PATTERN_HEX:
+        return isxdigit(byte) != 0;
+    case PATTERN_TIME:
+        return digit || isupper(byte) != 0 || byte >= 0x80;
+    case PATTERN_NAME:
+        return isalnum(byte) != 0 || byte == '_' || byte == '.' || byte == '-' || byte >= 0x80;
+    default:
+        return true;
     }
-    return true;
+}
+
+static bool may_begin(const struct pattern *pattern, unsigned char byte) {
+    return may_take(&pattern->parts[0], byte);
+}
+
+// The bytes that may stand second.
+static void set_second(struct place *place) {
+    const struct pattern *pattern = &place->text->pattern;
+    const struct pattern_part *first = &pattern->parts[0];
+    for (unsigned byte = 0; byte < 256; byte++) {
+        bool may = true;
+        if (first->type == PATTERN_LITERAL && first->literal.size > 1)
+            may = (unsigned char)first->literal.data[1] == byte;
+        else if (first->type == PATTERN_LITERAL && pattern->part_count > 1)
+            may = may_take(first + 1, (unsigned char)byte);
+        if (may)
+            place->second[byte / 32] |= UINT32_C(1) << byte % 32;
+    }
 }
 
 static void index_prefixes(struct forms *forms) {
@@ -76,8 +112,10 @@ static void index_prefixes(struct forms *forms) {
     forms->prefixes = arena_zero(&forms->arena, count + 1, sizeof *forms->prefixes);
     count = 0;
     for (uint32_t i = 0; i < rows->count; i++)
-        for (uint32_t k = 0; rows->forms[i]->is_prefix && k < rows->forms[i]->text_count; k++)
-            forms->prefixes[count++] = (struct place){i, &rows->forms[i]->texts[k]};
+        for (uint32_t k = 0; rows->forms[i]->is_prefix && k < rows->forms[i]->text_count; k++) {
+            forms->prefixes[count] = (struct place){.form = i, .text = &rows->forms[i]->texts[k]};
+            set_second(&forms->prefixes[count++]);
+        }
     for (unsigned byte = 0; byte < 256; byte++) {
         uint16_t *list = arena_zero(&forms->arena, count + 1, sizeof *list);
         forms->by_byte[byte] = list;
@@ -231,18 +269,20 @@ bool forms_find(const struct forms *forms, struct slice message, struct form_mat
     return best != UINT32_MAX;
 }
 
-bool forms_find_prefix(const struct forms *forms, struct slice text, uint32_t *next,
+bool forms_find_prefix(const struct forms *forms, struct slice text, struct prefix_walk *walk,
                        struct form_match *match, size_t *end) {
-    if (text.size == 0)
+    if (text.size < 2)
         return false;
+    unsigned char second = (unsigned char)text.data[1];
     const uint16_t *list = forms->by_byte[(unsigned char)text.data[0]];
-    for (uint32_t i = *next; list[i] != UINT16_MAX; i++) {
+    for (uint32_t i = walk->next; list[i] != UINT16_MAX; i++) {
         const struct place *place = &forms->prefixes[list[i]];
-        if (!pattern_match(&place->text->pattern, text, 0, match->values, end))
+        if ((place->second[second / 32] >> second % 32 & 1) == 0 ||
+            !pattern_match_again(&place->text->pattern, text, 0, match->values, end, &walk->memo))
             continue;
         match->form = forms->rows.forms[place->form];
         match->text = place->text;
-        *next = i + 1;
+        walk->next = i + 1;
         return true;
     }
     return false;

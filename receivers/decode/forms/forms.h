@@ -28,8 +28,11 @@ bool forms_find_then(const struct form_text *text, struct slice line, struct sli
 // The first form that the message has; false: none. O(message). Any thread.
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match);
 
-// The prefix in front of the text, behind `*end`; false: none of those that are known. `next`:
-// those before it are left out; 0 at first, then what the last call left there, to try the next
-// one.
-bool forms_find_prefix(const struct forms *forms, struct slice text, uint32_t *next,
+// The prefix in front of the text, behind `*end`; false: none of those that are known. Begin with
+// a walk of zeros; called again, it tries those that come after the one it gave.
+struct prefix_walk {
+    uint32_t next;
+    struct pattern_memo memo;
+};
+bool forms_find_prefix(const struct forms *forms, struct slice text, struct prefix_walk *walk,
                        struct form_match *match, size_t *end);

@@ -397,7 +397,28 @@ static size_t without_end(struct slice text, size_t from, size_t end, char stop)
     return end > from && text.data[end - 1] == stop ? end - 1 : end;
 }
 
+// Begins as a date does: with a digit, or a short word without one and a number or another word
+// behind it. Most lines do not, and trying all forms of dates takes long.
+static bool may_be_date(struct slice text) {
+    enum { WORD_MIN = 3, WORD_MAX = 12 };
+    size_t size = 0;
+    if (text.size <= WORD_MAX)
+        return false;
+    if (text_is_digit(text.data[0]))
+        return text_is_digit(text.data[1]) || (text.data[1] & 0x80) != 0;
+    while (size < WORD_MAX && (isalpha((unsigned char)text.data[size]) || text.data[size] == '.' ||
+                               (text.data[size] & 0x80) != 0))
+        size++;
+    if (size < WORD_MIN || size == WORD_MAX || text.data[size] != ' ')
+        return false;
+    char behind = text.data[size + 1];
+    return behind == ' ' || text_is_digit(behind) || isupper((unsigned char)behind) ||
+           (behind & 0x80) != 0;
+}
+
 static size_t date_size(struct slice text) {
+    if (!may_be_date(text))
+        return 0;
     struct slice rest = text;
     struct log_date date;
     return log_date_take_iso(&rest, &date) || log_date_take_ctime(&rest, &date) ||
@@ -437,8 +458,6 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
         return end;
     case PATTERN_SIGNAL:
         return at + signal_size(text_from(text, at));
-    case PATTERN_TIME:
-        return at + date_size(text_from(text, at));
     case PATTERN_UNIX:
         end = digits_at(text, at);
         if (end != at + UNIX_DIGITS)
@@ -458,6 +477,7 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
     case PATTERN_OPTION:
     case PATTERN_END:
     case PATTERN_TEXT:
+    case PATTERN_TIME:
         break;
     }
     return at;
@@ -467,11 +487,21 @@ struct match {
     const struct pattern *pattern;
     struct slice text;
     struct slice *values;
+    struct pattern_memo *memo;
 };
 
 static void keep(struct match *match, const struct pattern_part *part, size_t from, size_t to) {
     if (part->name >= 0)
         match->values[part->name] = (struct slice){match->text.data + from, to - from};
+}
+
+static size_t date_at(struct match *match, size_t at) {
+    const char *here = match->text.data + at;
+    if (match->memo->at != here) {
+        match->memo->at = here;
+        match->memo->date_size = date_size(text_from(match->text, at));
+    }
+    return match->memo->date_size;
 }
 
 // One part that is neither of type text nor an option.
@@ -503,7 +533,8 @@ static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at
         assert(false);
         return false;
     default:
-        to = part_end(part, next, match->text, *at);
+        to = part->type == PATTERN_TIME ? *at + date_at(match, *at)
+                                        : part_end(part, next, match->text, *at);
         if (to == *at)
             return false;
         keep(match, part, *at, to);
@@ -556,7 +587,13 @@ static uint32_t run_end(const struct pattern *pattern, uint32_t from) {
 
 bool pattern_match(const struct pattern *pattern, struct slice text, size_t at,
                    struct slice *values, size_t *end) {
-    struct match match = {.pattern = pattern, .text = text, .values = values};
+    struct pattern_memo memo = {0};
+    return pattern_match_again(pattern, text, at, values, end, &memo);
+}
+
+bool pattern_match_again(const struct pattern *pattern, struct slice text, size_t at,
+                         struct slice *values, size_t *end, struct pattern_memo *memo) {
+    struct match match = {.pattern = pattern, .text = text, .values = values, .memo = memo};
     assert(at <= text.size);
     for (uint32_t i = 0; i < pattern->name_count; i++)
         values[i] = (struct slice){NULL, 0};

@@ -84,6 +84,13 @@ bool pattern_compile(struct slice source, bool needs_needle, pattern_name_type *
 // an option that is missing; `end`: behind the match. O(text).
 bool pattern_match(const struct pattern *pattern, struct slice text, size_t at,
                    struct slice *values, size_t *end);
+// The same for many patterns on one text: what is found out once is remembered. Zeros at first.
+struct pattern_memo {
+    const char *at; // where a date was looked for last; NULL: nowhere
+    size_t date_size;
+};
+bool pattern_match_again(const struct pattern *pattern, struct slice text, size_t at,
+                         struct slice *values, size_t *end, struct pattern_memo *memo);
 // NULL: no such type.
 const char *pattern_type_name(enum pattern_type type);
 bool pattern_type_of(struct slice name, enum pattern_type *type);

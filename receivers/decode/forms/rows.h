@@ -3,11 +3,13 @@
 //
 //     family openmpi Open MPI, PRRTE
 //
-//     form ompi_noticed
-//       text   noticed that process rank {rank} with PID {pid} on node {host} exited on signal
-//       {signal} kind   launcher_failed role   report sample mpirun noticed that process rank 1
-//       with PID 0 on node gpu-a01 exited on signal 9 (Killed). gives  host=gpu-a01 rank=1 pid=0
-//       signal=9 not    mpirun noticed that the job aborted
+//     form ompi_signal
+//       text   process rank {rank} on node {host} exited on signal {signal}
+//       kind   launcher_failed
+//       role   report
+//       sample process rank 1 on node gpu-a01 exited on signal 9 (Killed).
+//       gives  host=gpu-a01 rank=1 signal=9
+//       not    mpirun noticed that the job aborted
 //
 // `apart yes` lets other lines stand between those of `then`, up to FORM_APART_MAX in a row; else
 // the first line that says nothing of them ends the row.

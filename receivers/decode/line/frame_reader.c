@@ -253,7 +253,13 @@ static void begin_peel(struct frame_reader *reader, struct peel *peel, struct fr
                           .around = HASH_START};
 }
 
-// Takes one prefix, and the blanks before it.
+// Rows know no words of the kernel.
+static bool peel_row(struct frame_reader *reader, struct peel *peel) {
+    return reader->form != FORM_KERNEL && !peel->kernel && prefix_peel(peel, &reader->prefixes);
+}
+
+// Takes one prefix, and the blanks before it. Of some that begin alike a row knows more than the
+// forms of writers.
 static bool peel_one(struct frame_reader *reader, struct peel *peel) {
     struct slice whole = peel->text;
     strip_zeros(&peel->text);
@@ -262,9 +268,10 @@ static bool peel_one(struct frame_reader *reader, struct peel *peel) {
     if (peel->text.size > 0) {
         if (text_is_digit(peel->text.data[0]))
             read_labels(reader, peel, text);
-        if (transport_peel(peel) ||
-            (reader->form != FORM_KERNEL && prefix_peel(peel, &reader->prefixes)) ||
-            writer_peel(peel))
+        char first = peel->text.data[0], second = peel->text.size > 1 ? peel->text.data[1] : ' ';
+        bool rows_first = first == '(' || (first == '[' && text_is_digit(second));
+        if (transport_peel(peel) || (rows_first && peel_row(reader, peel)) || writer_peel(peel) ||
+            (!rows_first && peel_row(reader, peel)))
             return true;
     }
     peel->text = text;

@@ -116,11 +116,11 @@ static bool set_values(struct peel *peel, const struct form_match *match) {
 bool prefix_peel(struct peel *peel, struct prefixes_seen *seen) {
     const struct forms *forms = peel->frame->forms;
     struct form_match match;
-    uint32_t next = 0;
+    struct prefix_walk walk = {0};
     size_t end;
     if (forms == NULL)
         forms = forms_builtin();
-    while (forms_find_prefix(forms, peel->text, &next, &match, &end)) {
+    while (forms_find_prefix(forms, peel->text, &walk, &match, &end)) {
         if (match.form->needs_again && !is_again(seen, &match))
             continue;
         struct peel peeled = *peel;

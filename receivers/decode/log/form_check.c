@@ -214,9 +214,9 @@ static bool check_prefix(const struct forms *forms, const struct form *form,
         tell_frame(&frame, &told);
     bool same = slice_equal(buffer_slice(&told), sample->gives);
     struct form_match match;
-    uint32_t next = 0;
+    struct prefix_walk walk = {0};
     size_t end;
-    bool right = sample->is_not ? !forms_find_prefix(forms, sample->lines, &next, &match, &end) ||
+    bool right = sample->is_not ? !forms_find_prefix(forms, sample->lines, &walk, &match, &end) ||
                                       match.form != form
                                 : same;
     if (sample->is_not)
