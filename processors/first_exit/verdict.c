@@ -65,6 +65,9 @@ static const char *rank_name(const struct exit_process *process, struct arena *a
 }
 
 static const char *pid_words(const struct exit_process *process, struct arena *arena) {
+    if (process->pid >= 0 && process->local_rank >= 0)
+        return arena_format(arena, "process %" PRId64 " (local rank %" PRId32 ")", process->pid,
+                            process->local_rank);
     if (process->pid >= 0)
         return arena_format(arena, "process %" PRId64, process->pid);
     if (process->local_rank < 0)

@@ -51,6 +51,14 @@ START_TEST(a_number_of_an_unknown_node_names_a_process) {
 }
 END_TEST
 
+START_TEST(a_process_has_its_number_beside_its_pid) {
+    struct event *event = reported(60, "b", 652);
+    add(event, FACT_LOCAL_RANK, 2);
+    add(event, FACT_SIGNAL, 9);
+    says(run(), "Process 652 (local rank 2) on b ended first: it ended by SIGKILL");
+}
+END_TEST
+
 START_TEST(numbers_of_one_log_are_several_processes) {
     for (int i = 0; i < 2; i++) {
         struct event *event = reported(60, NULL, -1);
@@ -99,6 +107,7 @@ int main(void) {
     tcase_add_loop_test(cases, an_end_without_a_code_is_one, 0, sizeof WORDS / sizeof *WORDS);
     tcase_add_test(cases, what_ended_well_is_no_end_of_its_own);
     tcase_add_test(cases, a_number_of_an_unknown_node_names_a_process);
+    tcase_add_test(cases, a_process_has_its_number_beside_its_pid);
     tcase_add_test(cases, numbers_of_one_log_are_several_processes);
     tcase_add_test(cases, who_was_lost_is_the_first);
     tcase_add_test(cases, what_the_lost_one_said_itself_counts_more);
