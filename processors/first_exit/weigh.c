@@ -252,14 +252,20 @@ static bool was_killed_by_stop(const struct exit_list *list, const struct exit_n
     return false;
 }
 
-// -- an exception that names nobody
-// ----------------------------------------------------------------
+// -- an exception that names nobody ---------------------------------------------------------------
+
+// What a traceback tells of.
+static bool tells_exception(const struct exit_note *note) {
+    enum observation_kind kind = note_kind(note);
+    return kind == OBSERVATION_EXCEPTION || kind == OBSERVATION_CUDA_ERROR ||
+           kind == OBSERVATION_CUDA_OOM;
+}
 
 // A process of which its own words are all that is known, and they tell of one exception.
 static bool is_nameless(const struct exit_process *process) {
     return process->source != STRING_NONE && process->rank < 0 && process->local_rank < 0 &&
            process->pid < 0 && process->unit == STRING_NONE && process->note_count == 1 &&
-           process->kind == EXIT_EXCEPTION && note_kind(process->reason) == OBSERVATION_EXCEPTION;
+           process->kind != EXIT_NONE && tells_exception(process->reason);
 }
 
 // How many exceptions the log tells of without saying whose.
@@ -267,8 +273,8 @@ static uint32_t count_nameless(const struct exit_list *list, string_id source) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->note_count; i++) {
         const struct exit_note *note = list->notes[i];
-        count += note_kind(note) == OBSERVATION_EXCEPTION && note->key.source == source &&
-                 note->rank < 0 && note->local_rank < 0 && !note_is(note, NOTE_VICTIM);
+        count += tells_exception(note) && note->key.source == source && note->rank < 0 &&
+                 note->local_rank < 0 && !note_is(note, NOTE_VICTIM);
     }
     return count;
 }
@@ -279,6 +285,7 @@ static bool lacks_words(const struct exit_process *process, const struct exit_pr
     return process->kind == EXIT_CODE && process->ground == GROUND_CODE &&
            process->round == words->round && reason->key.source == words->source &&
            (note_kind(reason) == OBSERVATION_LAUNCHER_FAILED ||
+            note_kind(reason) == OBSERVATION_LAUNCHER_SUMMARY ||
             note_kind(reason) == OBSERVATION_SLURM_TASK_EXIT) &&
            (reason->exit_code == 1 || says_how(reason));
 }

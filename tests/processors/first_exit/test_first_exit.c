@@ -58,6 +58,20 @@ START_TEST(a_traceback_without_a_name_is_that_of_the_only_rank_that_failed) {
 }
 END_TEST
 
+// torchrun's summary names a rank as its other lines do, and errors of CUDA are raised, too.
+START_TEST(a_traceback_of_cuda_is_that_of_the_only_rank_of_a_summary) {
+    struct event *event = say(60, NULL, RANK_NONE, OBSERVATION_CUDA_ERROR);
+    add_text(event, FACT_EXCEPTION, "RuntimeError");
+    add_text(event, FACT_MESSAGE, "CUDA error: invalid device ordinal");
+    event->timeless = true;
+    event = say(61, NULL, 1, OBSERVATION_LAUNCHER_SUMMARY);
+    add(event, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    says(lines, "Rank 1 ended first: it raised RuntimeError: CUDA error: invalid device ordinal");
+    says_not(lines, "a process");
+}
+END_TEST
+
 START_TEST(a_launcher_says_how_in_words) {
     start_job(0, 100);
     struct event *event = say(60, NULL, 2, OBSERVATION_LAUNCHER_FAILED);
@@ -541,6 +555,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_first_own_end_is_the_culprit);
     tcase_add_test(cases, a_launcher_says_how_in_words);
+    tcase_add_test(cases, a_traceback_of_cuda_is_that_of_the_only_rank_of_a_summary);
     tcase_add_loop_test(cases, a_traceback_without_a_name_is_that_of_the_only_rank_that_failed, 0,
                         4);
     tcase_add_loop_test(cases, it_is_complete_where_all_ranks_were_seen, 0, 2);
