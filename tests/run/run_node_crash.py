@@ -12,6 +12,7 @@ over the whole file, and the file of verdicts the one of a run that was never ki
 import json
 import os
 import random
+import re
 import sys
 import tempfile
 import time
@@ -82,10 +83,11 @@ def time_of(line):
 
 
 def last_words(text):
-    """The last state of each verdict that stands, without what depends on when it was said."""
+    """The last state of each verdict that stands, without what depends on when it was said, and
+    without the name of the input, which is another one when it is followed."""
     last = {}
     for line in text.splitlines():
-        verdict = json.loads(line)
+        verdict = json.loads(re.sub(r"\([\w./-]+\.jsonl: ", "(", line))
         last[verdict["id"]] = verdict
     for verdict in last.values():
         verdict["said"] = verdict.pop("state") == "resolved"

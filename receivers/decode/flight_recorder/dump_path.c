@@ -19,7 +19,7 @@ bool flight_dump_path(struct slice path) {
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
         drop_end(&name, slice_of(ENDS[i]));
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        uint64_t rank;
+        uint64_t rank = 0;
         if (text_begins(name, slice_of(NAMES[i])))
             return text_number(text_from(name, strlen(NAMES[i])), 10, &rank) && rank <= RANK_MAX;
     }

@@ -76,7 +76,9 @@ static const struct {
      NULL},
     {"srun: error: Unable to create step for job 88117: Requested node configuration is not "
      "available",
-     ""},
+     "1+1 launch_failed - job=88117 role=report error=Requested node configuration is not "
+     "available\n"},
+    {"srun: error: Unable to confirm allocation for job 88117: Invalid job id specified", ""},
 };
 
 START_TEST(lines) {
