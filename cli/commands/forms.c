@@ -50,6 +50,10 @@ static void print_names(struct buffer *out) {
             buffer_append_format(out, "  %-26s %s\n", name,
                                  i == FACT_SIGNAL ? "signal" : types[fact_type((enum fact_key)i)]);
     }
+    buffer_append_text(out,
+                       "\nNames of parts of a prefix:\n"
+                       "  rank, local_rank, task, pid, host, pod, namespace, container,\n"
+                       "  address, program, writer, time\n");
     buffer_append_text(out, "\nTypes:\n");
 #define PATTERN_TYPE(constant, name, what) buffer_append_format(out, "  %-10s %s\n", name, what);
 #include "receivers/decode/forms/pattern_types.h"

@@ -45,6 +45,7 @@ class Suite:
         self.checks.equal((code, err), (0, ""), "it lists names")
         for word in ("launcher_failed", "signal", "report", "name"):
             self.checks.check(re.search(r"^  %s\b" % word, out, re.M), word + " is listed")
+        self.checks.equal(out.count("writer, time\n"), 1, "names of prefixes are listed")
 
     def of_the_page(self):
         self.put("site.forms", self.block("forms"))

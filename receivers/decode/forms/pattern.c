@@ -8,7 +8,6 @@
 #include "base/text/cut.h"
 #include "base/text/find.h"
 #include "base/text/log_date.h"
-#include "pipeline/model/node_event.h"
 #include "receivers/decode/forms/signals.h"
 
 #include <ctype.h>
@@ -23,14 +22,7 @@ static const struct {
 #include "receivers/decode/forms/pattern_types.h"
 };
 
-const char *pattern_type_name(enum pattern_type type) {
-    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
-        if (TYPES[i].type == type)
-            return TYPES[i].name.data;
-    return NULL;
-}
-
-bool pattern_type_of(struct slice name, enum pattern_type *type) {
+static bool pattern_type_of(struct slice name, enum pattern_type *type) {
     for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
         if (slice_equal(TYPES[i].name, name)) {
             *type = TYPES[i].type;

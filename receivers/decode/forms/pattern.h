@@ -70,7 +70,7 @@ struct pattern {
 
 struct pattern_fault {
     size_t offset; // in the source
-    char words[160];
+    char words[768];
 };
 
 // Which type a name has by itself; false: it is no name, and `words` says so.
@@ -91,6 +91,3 @@ struct pattern_memo {
 };
 bool pattern_match_again(const struct pattern *pattern, struct slice text, size_t at,
                          struct slice *values, size_t *end, struct pattern_memo *memo);
-// NULL: no such type.
-const char *pattern_type_name(enum pattern_type type);
-bool pattern_type_of(struct slice name, enum pattern_type *type);

@@ -3,7 +3,6 @@
 #include "receivers/decode/forms/rows.h"
 
 #include "base/text/cut.h"
-#include "receivers/decode/forms/signals.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -217,7 +216,7 @@ static bool add_text(struct reader *reader, struct slice value, bool first) {
         return fail(reader, value.data, "more than %u of these in a row", most);
     *texts = arena_enlarge(reader->rows->arena, *texts, *count, *count + 1, sizeof **texts);
     struct form_text *text = &(*texts)[(*count)++];
-    *text = (struct form_text){.line = reader->number};
+    *text = (struct form_text){0};
     bool prefix = form->is_prefix;
     if (!pattern_compile(value, first && !prefix, prefix ? place_type_of : type_of,
                          reader->rows->arena, &text->pattern, &fault))

@@ -66,7 +66,6 @@ struct form_name {
 struct form_text {
     struct pattern pattern;
     struct form_name names[PATTERN_NAMES_MAX]; // as pattern.names
-    uint32_t line;                             // of its file
     // Of a further line: what the block is, where it has this line. OBSERVATION_NONE: the row's.
     enum observation_kind becomes;
 };
@@ -117,7 +116,7 @@ struct form {
 struct form_fault {
     const char *file;
     uint32_t line, column; // from 1
-    char words[192];
+    char words[1024];
 };
 
 struct form_rows {

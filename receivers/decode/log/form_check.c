@@ -114,13 +114,23 @@ void form_read_lines(const struct forms *forms, struct slice lines,
 // -- checking -------------------------------------------------------------------------------------
 
 struct trial {
+    const struct forms *forms;
     const struct form *form;
     struct buffer told; // of the first event that is of the form's kind; of another, with its kind
     bool matches;
+    bool is_taken; // some event's message has the form, behind whatever stood in front of it
 };
+
+static bool has_form(const struct forms *forms, const struct form *form, struct slice message) {
+    struct form_match match;
+    return forms_find(forms, text_until(message, '\n'), &match) && match.form == form;
+}
 
 static void take_event(void *context, const struct event *event) {
     struct trial *trial = context;
+    if (event->kind == EVENT_OBSERVATION &&
+        has_form(trial->forms, trial->form, event->observation->text))
+        trial->is_taken = true;
     if (trial->matches || event->kind != EVENT_OBSERVATION)
         return;
     trial->matches = event->observation->kind == trial->form->kind;
@@ -131,21 +141,15 @@ static void take_event(void *context, const struct event *event) {
         buffer_append_text(&trial->told, observation_name(event->observation->kind));
 }
 
-// Whether the first line is this form's, for texts that no prefix hides.
-static bool is_taken(const struct forms *forms, const struct form *form, struct slice lines) {
-    struct form_match match;
-    return forms_find(forms, text_until(lines, '\n'), &match) && match.form == form;
-}
-
 static bool check_sample(const struct forms *forms, const struct form *form,
                          const struct form_sample *sample, struct form_fault *fault) {
-    struct trial trial = {.form = form};
+    struct trial trial = {.forms = forms, .form = form};
     buffer_init(&trial.told, TOLD_MAX);
     form_read_lines(forms, sample->lines, take_event, &trial);
     struct slice told = buffer_slice(&trial.told);
     bool right;
     if (sample->is_not) {
-        right = !is_taken(forms, form, sample->lines);
+        right = !trial.is_taken && !has_form(forms, form, sample->lines);
         snprintf(fault->words, sizeof fault->words, "%.*s: this line must not match, and does",
                  (int)form->name.size, form->name.data);
     } else {
@@ -196,6 +200,16 @@ static void tell_frame(const struct frame *frame, struct buffer *out) {
     buffer_append(out, frame->message);
 }
 
+static bool has_prefix(const struct forms *forms, const struct form *form, struct slice line) {
+    struct form_match match;
+    struct prefix_walk walk = {0};
+    size_t end;
+    while (forms_find_prefix(forms, line, &walk, &match, &end))
+        if (match.form == form)
+            return true;
+    return false;
+}
+
 static bool check_prefix(const struct forms *forms, const struct form *form,
                          const struct form_sample *sample, struct form_fault *fault) {
     enum { TIMES = 3 }; // … for those that count once a log had them again, with other values
@@ -212,13 +226,8 @@ static bool check_prefix(const struct forms *forms, const struct form *form,
             frame_read(reader, form->samples[i].lines, 1, &arena, &frame, &ignored);
     if (frame_read(reader, sample->lines, 1, &arena, &frame, &ignored) == FRAME_LINE)
         tell_frame(&frame, &told);
-    bool same = slice_equal(buffer_slice(&told), sample->gives);
-    struct form_match match;
-    struct prefix_walk walk = {0};
-    size_t end;
-    bool right = sample->is_not ? !forms_find_prefix(forms, sample->lines, &walk, &match, &end) ||
-                                      match.form != form
-                                : same;
+    bool right = sample->is_not ? !has_prefix(forms, form, sample->lines)
+                                : slice_equal(buffer_slice(&told), sample->gives);
     if (sample->is_not)
         snprintf(fault->words, sizeof fault->words, "%.*s: this line must not match, and does",
                  (int)form->name.size, form->name.data);

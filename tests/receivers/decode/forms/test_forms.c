@@ -74,7 +74,7 @@ static bool text_type(struct slice name, enum pattern_type *type, char *words, s
 
 // "name=value|…" of a match; "-": none; "!3 words": refused at that byte.
 static const char *matched(const char *source, const char *text) {
-    static char out[512];
+    static char out[1024];
     struct arena arena;
     struct pattern pattern;
     struct pattern_fault fault;
@@ -277,6 +277,9 @@ START_TEST(test_samples_are_checked) {
         {" then code {exit_code}\n then by hand\n becomes job_stopped\n"
          " sample process 3 has gone\n more by hand\n gives rank=3\n",
          "x: the sample gives another kind, job_stopped"},
+        {" text ^gone for good: {rank}\n sample process 3 has gone\n gives rank=3\n"
+         " not [rank1]: gone for good: 3\n",
+         "x: this line must not match, and does"},
         {" then ^code {exit_code}\n then ^by {signal}\n sample process 3 has gone\n more by "
          "SIGBUS\n"
          " gives rank=3 signal=7\n",
