@@ -17,8 +17,10 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("Error\r"),
     HAS("Error "),
     HAS("Error\t"),
+    HAS("Error\\"), // inside a text of JSON
+    HAS("Error\""),
     HAS("xcepti"),
-    HAS("terrup"),
+    HAS("Interr"),
     HAS("temExi"), // SystemExit
     HAS("nBarri"), // BrokenBarrier
     HAS("Traceb"),
@@ -78,6 +80,7 @@ const struct form_literal FORM_LITERALS[] = {
     WITHIN("JobID "),
     WITHIN("JobID|"),
     WITHIN("JobID\t"),
+    WITHIN("JobID\\"),
     WITHIN("JobID,"),
     WITHIN("JobIDR"),
     WITHIN("|JobID"),
@@ -119,9 +122,10 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("oom_re"),
     // kernel_log/machine.c
     HAS("soft l"), // "BUG: soft lockup"
-    HAS("kernel"), // "BUG: unable to handle kernel", "kernel BUG at"
+    HAS("handle"), // "BUG: unable to handle page fault", "Unable to handle kernel"
+    HAS("L poin"), // "BUG: kernel NULL pointer dereference"
+    HAS("l BUG "), // "kernel BUG at "
     HAS("l pani"), // "Kernel panic"
-    HAS("page f"), // "BUG: unable to handle page fault"
     HAS("O: rcu"), // "INFO: rcu_sched self-detected stall"
     HAS("hard L"),
     HAS("Oops: "),
@@ -153,16 +157,21 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("nfs: s"),
     HAS("Lustre"),
     // kernel_log/nic.c, kernel_log/amdgpu.c
-    HAS("NETDEV"),
+    HAS("WATCHD"),
     HAS("C Link"), // "NIC Link is Down"
     HAS("efinit"), // "link status definitely down"
     HAS("mlx5_c"),
     HAS("amdgpu"),
     HAS("by GPU"), // "HW Exception by GPU node-1", "Memory access fault by GPU node-1"
     // the beginning of an entry of `journalctl -o export`, of a container's line that is a part
-    HAS("__CURS"),
+    HAS("URSOR="),
     HAS("out P "),
     HAS("err P "),
+    // colours inside a text of JSON, and a message that the journal wrote as numbers
+    HAS("\\u001b"),
+    HAS("\\u001B"),
+    HAS("AGE\":["),
+    HAS("E\" : ["),
 };
 const unsigned FORM_LITERAL_COUNT = sizeof FORM_LITERALS / sizeof *FORM_LITERALS;
 

@@ -3,8 +3,8 @@
 // interest stand close together, searching only costs: then the next lines are offered as they are.
 #include "receivers/decode/log/search.h"
 
-#include "receivers/decode/forms/needles.h"
 #include "base/text/cut.h"
+#include "receivers/decode/forms/needles.h"
 
 #include <assert.h>
 
@@ -69,6 +69,21 @@ static bool is_object(struct slice line) {
     return line.size > 0 && line.data[0] != '\'';
 }
 
+// An object that only a log of Docker's or the journal has: its first key.
+static bool is_envelope(struct slice line) {
+    static const struct slice keys[] = {
+        {"log\"", 4}, {"_", 1}, {"MESSAGE\"", 8}, {"PRIORITY\"", 9}, {"SYSLOG_", 7}};
+    text_skip_blanks(&line);
+    if (!text_skip_char(&line, '{'))
+        return false;
+    text_skip_blanks(&line);
+    bool found = false;
+    if (text_skip_char(&line, '"'))
+        for (size_t i = 0; i < sizeof keys / sizeof *keys && !found; i++)
+            found = text_begins(line, keys[i]);
+    return found;
+}
+
 // "12: text"
 static bool is_numbered(struct slice line) {
     uint64_t number;
@@ -80,7 +95,8 @@ static bool is_numbered(struct slice line) {
 static bool is_certain(const struct walk *walk, struct slice line,
                        const struct search_judge *judge) {
     return (walk->hit <= walk->here.at + line.size && walk->certain) ||
-           (judge->objects && is_object(line)) || (judge->numbers && is_numbered(line));
+           (judge->objects && is_object(line) && !is_envelope(line)) ||
+           (judge->numbers && is_numbered(line));
 }
 
 // Whether the line is to be judged.
@@ -90,8 +106,8 @@ static bool is_candidate(struct walk *walk, struct slice line, const struct sear
     if (walk->colour < walk->here.at)
         find_colour(walk);
     size_t end = walk->here.at + line.size;
-    return walk->hit <= end || walk->colour < end || line.size >= LONG_LINE || is_object(line) ||
-           (judge->numbers && is_numbered(line));
+    return walk->hit <= end || walk->colour < end || line.size >= LONG_LINE ||
+           (is_object(line) && !is_envelope(line)) || (judge->numbers && is_numbered(line));
 }
 
 static void pass_line(struct walk *walk, struct slice line) {
