@@ -274,16 +274,41 @@ static struct sign_key key_of(const struct event *event) {
     };
 }
 
+// An exception is the same in a traceback and in an error file, of which one knows the module of
+// its type. Of anything else it is the words.
+static uint64_t hash_said(const struct sign_kind *kind, const struct observation *observation,
+                          struct slice words) {
+    struct slice type, message = SLICE("");
+    if ((kind->flags & SIGN_REPORT) != 0 || !observation_text(observation, FACT_EXCEPTION, &type))
+        return hash_slice(words);
+    const char *dot = type.size == 0 ? NULL : memrchr(type.data, '.', type.size);
+    if (dot != NULL)
+        type = text_from(type, (size_t)(dot - type.data) + 1);
+    observation_text(observation, FACT_MESSAGE, &message);
+    message = text_trim(text_until(text_trim(message), '\n'));
+    return hash_more(hash_more(hash_slice(type), "", 1), message.data, message.size);
+}
+
+// Who it is, as far as it is no part of the key.
+static void set_process(struct sign *sign, const struct event *event) {
+    int64_t local_rank = -1;
+    sign->pid = -1;
+    observation_number(event->observation, FACT_LOCAL_RANK, &local_rank);
+    sign->local_rank = (int32_t)local_rank;
+    if (observation_number(event->observation, FACT_PID, &sign->pid) &&
+        (sign->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE)
+        sign->flags |= SIGN_PROCESS;
+}
+
 static void fill(struct sign *sign, const struct sign_kind *kind, const struct event *event,
                  struct arena *arena) {
     sign->time_ns = event->time_ns;
     sign->source = event->source;
     sign->position = event->position;
     sign->flags = kind->flags | time_flags(event);
-    int64_t pid;
-    if ((kind->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE &&
-        observation_number(event->observation, FACT_PID, &pid))
-        sign->flags |= SIGN_PROCESS;
+    if (observation_is(event->observation, FACT_VICTIM, false))
+        sign->flags |= SIGN_FOLLOWS;
+    set_process(sign, event);
     struct writing writing;
     writing.observation = event->observation;
     writing.size = 0;
@@ -296,6 +321,8 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
         const char *name = observation_name(event->observation->kind);
         put(&writing, name, strlen(name));
     }
+    struct slice words = {writing.text + before, writing.size - before};
+    sign->said = hash_said(kind, event->observation, words);
     row_text_say(sign->text, SIGN_TEXT_MAX, (struct slice){writing.text, writing.size});
 }
 

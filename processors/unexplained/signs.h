@@ -46,6 +46,9 @@ struct sign {
     uint64_t position; // in its source
     string_id source;  // path
     uint32_t flags;
+    uint64_t said;            // hash of what is said, whoever says it
+    int64_t pid;              // -1: not known
+    int32_t local_rank;       // -1: not known
     char text[SIGN_TEXT_MAX]; // "rank 3 on gpu-a: …", ended by a zero byte
 };
 

@@ -10,6 +10,7 @@
 #include "processors/cluster/detector.h"
 #include "processors/cluster/verdict_builder.h"
 #include "processors/cluster/xid_text.h"
+#include "processors/unexplained/repeats.h"
 #include "processors/unexplained/signs.h"
 
 #include <stdlib.h>
@@ -313,6 +314,8 @@ struct failure {
     string_id job;
     const struct sign **signs;
     uint32_t count;
+    const bool *again; // of each sign: another one says the same of the same process
+    uint32_t distinct; // those that are not
 };
 
 static int compare_left(const void *left, const void *right) {
@@ -351,6 +354,12 @@ static struct left *gather_left(const struct unexplained *self, uint64_t now_ns,
     return left;
 }
 
+static void find_repeats(struct failure *failure, struct arena *arena) {
+    failure->again = sign_repeats(failure->signs, failure->count, arena);
+    for (uint32_t i = 0; i < failure->count; i++)
+        failure->distinct += !failure->again[i];
+}
+
 // The next failure, which begins at `*at`, and leaves there where the one behind it begins.
 // `timeless`: those of its job without a time, when it is the first.
 static struct failure take_failure(const struct left *left, uint32_t count, uint32_t *at,
@@ -373,6 +382,7 @@ static struct failure take_failure(const struct left *left, uint32_t count, uint
     *at = end;
     while (*at < count && left[*at].job == job && is_timeless(left[*at].sign))
         ++*at;
+    find_repeats(&failure, arena);
     return failure;
 }
 
@@ -422,23 +432,37 @@ static enum evidence_role role_of(const struct sign *sign) {
     return own ? EVIDENCE_CAUSE : EVIDENCE_CONTEXT;
 }
 
+static void tell_sign(struct verdict_builder *builder, const struct sign *sign, bool again) {
+    uint64_t time_ns = sign_time_of(sign) == TIME_OF_EVENT ? sign->time_ns : 0;
+    const char *uid = sign_uid(sign, builder->arena);
+    builder_evidence(builder, role_of(sign), time_ns, uid, "%s", sign->text);
+    if (again)
+        builder_evidence_repeats(builder, uid);
+}
+
+// The first ones, and up to as many that say the same again.
 static void tell_signs(struct verdict_builder *builder, const struct failure *failure) {
-    builder->evidence_max = SIGNS_SHOWN;
+    uint32_t told = 0, again = 0;
+    builder->evidence_max = 2 * SIGNS_SHOWN;
     builder->evidence_in_order = true;
-    for (uint32_t i = 0; i < failure->count; i++) {
-        const struct sign *sign = failure->signs[i];
-        uint64_t time_ns = sign_time_of(sign) == TIME_OF_EVENT ? sign->time_ns : 0;
-        builder_evidence(builder, role_of(sign), time_ns, sign_uid(sign, builder->arena), "%s",
-                         sign->text);
+    for (uint32_t i = 0; i < failure->count && told < SIGNS_SHOWN; i++) {
+        if (failure->again[i] && again == SIGNS_SHOWN)
+            continue;
+        tell_sign(builder, failure->signs[i], failure->again[i]);
+        again += failure->again[i];
+        told += !failure->again[i];
     }
+    builder->verdict.evidence_dropped = failure->distinct - told;
 }
 
 // The one that tells most of what happened, of equal ones the first.
 static const struct sign *most_telling(const struct failure *failure) {
-    const struct sign *best = failure->signs[0];
-    for (uint32_t i = 1; i < failure->count; i++)
-        if (sign_compare_telling(failure->signs[i], best) < 0)
+    const struct sign *best = NULL;
+    for (uint32_t i = 0; i < failure->count; i++)
+        if (!failure->again[i] &&
+            (best == NULL || sign_compare_telling(failure->signs[i], best) < 0))
             best = failure->signs[i];
+    assert(best != NULL); // what is repeated is there
     return best;
 }
 
@@ -469,9 +493,10 @@ static void build(const struct unexplained *self, const struct failure *failure,
     const struct sign *telling = most_telling(failure);
     builder->verdict.headline = slice_of(arena_format(
         arena, "Not explained: %s%s", text_shown(slice_of(telling->text), TOLD_MAX, arena),
-        failure->count == 1 ? ""
-                            : arena_format(arena, " (and %u more sign%s of a failure)",
-                                           failure->count - 1, failure->count == 2 ? "" : "s")));
+        failure->distinct == 1
+            ? ""
+            : arena_format(arena, " (and %u more sign%s of a failure)", failure->distinct - 1,
+                           failure->distinct == 2 ? "" : "s")));
     builder->verdict.remediation = slice_of(advice(self, arena));
     if (sign_time_of(first) != TIME_OF_EVENT)
         builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(sign_time_of(first))));
@@ -511,7 +536,7 @@ static void end_others(struct unexplained *self, struct batch *batch) {
             continue;
         struct verdict_builder builder = {.arena = batch->arena};
         const struct sign *first = &row->first;
-        struct failure failure = {row->job, &first, 1};
+        struct failure failure = {row->job, &first, 1, (const bool[]){false}, 1};
         build(self, &failure, &builder);
         verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, true, 0);
         keyed_rows_remove(&self->open, row);

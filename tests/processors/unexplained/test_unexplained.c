@@ -313,6 +313,113 @@ START_TEST(what_could_not_be_started_is_said_once) {
 }
 END_TEST
 
+// The sentence is in the evidence as what another piece says already.
+static void repeats(const char *lines, const char *sentence) {
+    says(lines, sentence);
+    const char *mark = strstr(strstr(lines, sentence), "\"repeats\":true");
+    ck_assert_msg(mark != NULL && mark < strchr(strstr(lines, sentence), '}'),
+                  "\"%s\" repeats nothing: %s", sentence, lines);
+}
+
+// A process that its launcher tells of, with local rank 1.
+static struct event *exits(double seconds, const char *node, int32_t rank,
+                           enum observation_kind kind, int64_t pid) {
+    struct event *event = say(seconds, node, rank, kind);
+    if (pid >= 0)
+        add(event, FACT_PID, pid);
+    add(event, FACT_LOCAL_RANK, 1);
+    add(event, FACT_EXIT_CODE, 1);
+    return event;
+}
+
+START_TEST(a_process_is_told_once_by_its_best_name) {
+    exits(4, NULL, RANK_NONE, OBSERVATION_LAUNCHER_FAILED, 4711);
+    exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 4711);
+    exits(6, "a", RANK_NONE, OBSERVATION_LAUNCHER_FAILED, -1);
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         "\"headline\":\"Not explained: rank 5 on a: its launcher says that it left with "
+         "exit code 1\"");
+    repeats(lines, "\"local rank 1: its launcher says that it left with exit code 1\"");
+    repeats(lines, "\"local rank 1 on a: its launcher says that it left with exit code 1\"");
+}
+END_TEST
+
+static const struct {
+    const char *what;
+    const char *node, *job;
+    int64_t pid;
+    double seconds;
+} OTHERS[] = {
+    {"another machine", "b", "gpt", 4711, 6},
+    {"another job", "a", "llama", 4711, 6},
+    {"another process", "a", "gpt", 4712, 6},
+    {"a later start, of which no pid is known", "a", "gpt", -1, 3000},
+};
+
+START_TEST(another_process_is_no_repeat) {
+    struct event *event = exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 4711);
+    event->job = intern(SLICE("gpt"));
+    event = exits(OTHERS[_i].seconds, OTHERS[_i].node, RANK_NONE, OBSERVATION_LAUNCHER_FAILED,
+                  OTHERS[_i].pid);
+    event->job = intern(slice_of(OTHERS[_i].job));
+    says_not(judge(true), "\"repeats\":true");
+}
+END_TEST
+
+START_TEST(a_pid_without_a_node_is_of_its_file) {
+    exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 53);
+    struct event *event = exits(6, NULL, RANK_NONE, OBSERVATION_LAUNCHER_FAILED, 53);
+    event->source = intern(SLICE("other.log"));
+    says_not(judge(true), "\"repeats\":true");
+    detector_close(&detector);
+    setup();
+    exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 53);
+    exits(5, "b", 7, OBSERVATION_LAUNCHER_SUMMARY, 53);
+    exits(6, NULL, RANK_NONE, OBSERVATION_LAUNCHER_FAILED, 53); // of one of them
+    says_not(judge(true), "\"repeats\":true");
+}
+END_TEST
+
+START_TEST(an_exception_and_its_error_file_are_one) {
+    struct event *event = say(5, "a", 5, OBSERVATION_COLLECTIVE_TIMEOUT);
+    add(event, FACT_LOCAL_RANK, 1);
+    add_text(event, FACT_EXCEPTION, "torch.distributed.DistBackendError");
+    add_text(event, FACT_MESSAGE, "Timed out");
+    event = say(6, "a", RANK_NONE, OBSERVATION_ERROR_FILE);
+    ends[1].said.text = slice_of("DistBackendError: Timed out");
+    add(event, FACT_LOCAL_RANK, 1);
+    add_text(event, FACT_EXCEPTION, "DistBackendError");
+    add_text(event, FACT_MESSAGE, "Timed out");
+    const char *lines = judge(true);
+    says(lines,
+         "\"headline\":\"Not explained: rank 5 on a: raised "
+         "torch.distributed.DistBackendError: Timed out\"");
+    repeats(lines, "\"local rank 1 on a: left an error file: DistBackendError: Timed out\"");
+}
+END_TEST
+
+START_TEST(an_error_file_of_a_victim_tells_less) {
+    raise_in(5, "a", 0, "RuntimeError", "Connection closed by peer", true);
+    raise_in(6, "a", 1, "KeyError", "'label'", false);
+    ends[0].said.text = slice_of("RuntimeError: Connection closed by peer");
+    ends[1].said.text = slice_of("KeyError: 'label'");
+    says(judge(true),
+         "\"headline\":\"Not explained: rank 1 on a: left an error file: KeyError: "
+         "'label' (and 1 more sign of a failure)\"");
+}
+END_TEST
+
+START_TEST(a_kill_that_two_logs_date_differently_is_told_once) {
+    kill_in(5, "a", 10);
+    kill_in(1000, "a", 10); // by times since the boot
+    says(judge(true),
+         "\"headline\":\"Not explained: a: the kernel killed python3 (pid 10) because "
+         "memory ran out\"");
+}
+END_TEST
+
 START_TEST(the_peer_that_was_lost_is_named) {
     struct event *event = say(1, "a", 0, OBSERVATION_PEER_LOST);
     add_text(event, FACT_PEER, "gpu-b02");
@@ -343,6 +450,12 @@ int main(void) {
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
     tcase_add_test(tcase, the_peer_that_was_lost_is_named);
+    tcase_add_test(tcase, a_process_is_told_once_by_its_best_name);
+    tcase_add_loop_test(tcase, another_process_is_no_repeat, 0, sizeof OTHERS / sizeof *OTHERS);
+    tcase_add_test(tcase, a_pid_without_a_node_is_of_its_file);
+    tcase_add_test(tcase, an_exception_and_its_error_file_are_one);
+    tcase_add_test(tcase, an_error_file_of_a_victim_tells_less);
+    tcase_add_test(tcase, a_kill_that_two_logs_date_differently_is_told_once);
     tcase_add_loop_test(tcase, what_could_not_be_started_is_said_once, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
