@@ -89,11 +89,35 @@ static const char *doubt(struct text_page *page, const struct coverage *coverage
     return coverage->job_count > 0 ? NULL : "but nothing that was read says how a job went";
 }
 
+// "a.log and b.log are empty"; of many the first.
+static const char *empty_words(struct text_page *page, const struct batch *batch) {
+    enum { SHOWN_MAX = 3 };
+    struct arena *arena = page->arena;
+    const char *text = "";
+    uint32_t count = batch->empty_count, shown = count <= SHOWN_MAX ? count : SHOWN_MAX - 1;
+    for (uint32_t i = 0; i < shown; i++) {
+        struct slice path = batch->empty_inputs[i];
+        const char *name =
+            slice_equal(path, SLICE("-")) ? "standard input" : page_shown(page, path, 0);
+        const char *before = i == 0 ? "" : i + 1 == count ? " and " : ", ";
+        text = arena_format(arena, "%s%s%s", text, before, name);
+    }
+    if (shown < count)
+        text = arena_format(arena, "%s and %u more inputs", text, count - shown);
+    return arena_format(arena, "%s %s empty", text, count == 1 ? "is" : "are");
+}
+
 // Nothing was found.
 static struct answer nothing(struct text_page *page, const struct verdict *verdicts, uint32_t count,
                              const struct batch *batch, const struct seen *seen) {
     struct coverage coverage = coverage_of(batch);
     const char *but = doubt(page, &coverage, verdicts, count, batch, seen);
+    if (seen->event_count == 0 && coverage.job_count == 0 && batch->empty_count > 0)
+        return (struct answer){ANSWER_NOTHING,
+                               arena_format(page->arena,
+                                            "Nothing was found, and nothing is known: %s.",
+                                            empty_words(page, batch)),
+                               NULL};
     if (seen->event_count == 0 && coverage.job_count == 0)
         return (struct answer){ANSWER_NOTHING,
                                "Nothing was found, and nothing is known: none of what was read is "
