@@ -534,7 +534,7 @@ static void build(const struct unexplained *self, const struct failure *failure,
                                                 : SEVERITY_WARNING;
     builder_rate(builder, severity, CONFIDENCE, ends ? "inspect_rank" : "monitor");
     builder->verdict.job = failure->job;
-    builder->verdict.partial = true;
+    builder_partial(builder, "nothing that was read says why");
     if (node != STRING_NONE)
         builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(node).data);
     tell_signs(builder, failure);
