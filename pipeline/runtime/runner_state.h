@@ -100,6 +100,7 @@ struct runner {
     uint32_t missing_count;
     const struct slice *empty_inputs; // all of them, where nothing stood in any
     uint32_t empty_count;
+    uint64_t refused_count; // records
     struct verdict_title *titles;
     uint32_t title_count;
 };

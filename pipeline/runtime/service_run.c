@@ -49,6 +49,7 @@ static void tell_missing(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         service->pipelines[i].runner.missing_inputs = paths;
         service->pipelines[i].runner.missing_count = intake->missing_count;
+        service->pipelines[i].runner.refused_count = atomic_load(&intake->refused);
     }
 }
 

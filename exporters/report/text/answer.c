@@ -107,21 +107,29 @@ static const char *empty_words(struct text_page *page, const struct batch *batch
     return arena_format(arena, "%s %s empty", text, count == 1 ? "is" : "are");
 }
 
+// Why nothing is known. What was refused may have been what tells.
+static const char *unknown_words(struct text_page *page, const struct batch *batch) {
+    if (batch->empty_count > 0)
+        return empty_words(page, batch);
+    if (batch->refused_count > 0)
+        return arena_format(page->arena,
+                            "%" PRIu64
+                            " record%s refused, and nothing else that was read is of a "
+                            "kind that culprit knows",
+                            batch->refused_count, batch->refused_count == 1 ? " was" : "s were");
+    return "none of what was read is of a kind that culprit knows";
+}
+
 // Nothing was found.
 static struct answer nothing(struct text_page *page, const struct verdict *verdicts, uint32_t count,
                              const struct batch *batch, const struct seen *seen) {
     struct coverage coverage = coverage_of(batch);
     const char *but = doubt(page, &coverage, verdicts, count, batch, seen);
-    if (seen->event_count == 0 && coverage.job_count == 0 && batch->empty_count > 0)
+    if (seen->event_count == 0 && coverage.job_count == 0)
         return (struct answer){ANSWER_NOTHING,
                                arena_format(page->arena,
                                             "Nothing was found, and nothing is known: %s.",
-                                            empty_words(page, batch)),
-                               NULL};
-    if (seen->event_count == 0 && coverage.job_count == 0)
-        return (struct answer){ANSWER_NOTHING,
-                               "Nothing was found, and nothing is known: none of what was read is "
-                               "of a kind that culprit knows.",
+                                            unknown_words(page, batch)),
                                NULL};
     const char *where = looked_at(page, batch, &coverage, seen);
     if (but == NULL)

@@ -465,6 +465,10 @@ START_TEST(no_samples) {
     batch.empty_count = 4;
     report(&batch);
     check_says("nothing is known: a.log, standard input and 2 more inputs\nare empty.");
+    batch.empty_count = 0;
+    batch.refused_count = 1;
+    report(&batch);
+    check_says("nothing is known: 1 record was refused,");
 }
 END_TEST
 
