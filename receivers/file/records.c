@@ -174,6 +174,22 @@ static const char *pass_lines(struct record_sink *sink, struct record_stream *st
     return at;
 }
 
+// A bar that overwrites itself ends no line, however long it runs: where it grows longer than a line
+// may be, it is cut behind one of its states. Returns what is behind that.
+static const char *cut_written(struct record_sink *sink, struct record_stream *stream,
+                               struct slice bytes, const char *at) {
+    size_t left = bytes.size - (size_t)(at - bytes.data);
+    if (stream->skipping || left <= sink->record_max ||
+        feed_source_decoder(stream->source)->pass_over == NULL)
+        return at;
+    const char *end = memrchr(at, '\r', sink->record_max);
+    if (end == NULL)
+        return at;
+    take_line(sink, stream, (struct slice){at, (size_t)(end - at)},
+              (size_t)(end + 1 - bytes.data));
+    return end + 1;
+}
+
 size_t records_take_lines(struct record_sink *sink, struct record_stream *stream,
                           struct slice bytes) {
     const char *at = bytes.data;
@@ -189,8 +205,11 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
         if (stream->to_offer == 0 && !stream->skipping && at < end)
             at = pass_lines(sink, stream, bytes, at);
         const char *behind = take_first(sink, stream, bytes, at);
-        if (behind == NULL)
-            break;
+        if (behind == NULL) {
+            behind = cut_written(sink, stream, bytes, at);
+            if (behind == at)
+                break;
+        }
         at = behind;
         stream->to_offer -= stream->to_offer > 0;
     }

@@ -82,6 +82,8 @@ struct frame_reader {
     // Further lines of the message that was given last.
     struct slice more;
     struct frame more_frame;
+    struct peel more_peel; // where they overwrite each other: what stood in front of the first
+    bool overwrite;
     uint32_t more_count;
     // The line that ended what was held.
     bool has_after;
@@ -194,20 +196,33 @@ static struct slice clean(struct slice text, struct arena *arena) {
     return strip_colours(text, arena);
 }
 
-// Of what overwrites itself on a terminal: the last that is more than blanks.
-static struct slice last_written(struct slice text) {
-    while (text.size > 0) {
-        const char *at = memrchr(text.data, '\r', text.size);
-        if (at == NULL)
-            return text;
-        struct slice written = text_from(text, (size_t)(at - text.data) + 1);
-        struct slice shown = written;
-        text_skip_blanks(&shown);
-        if (shown.size > 0)
-            return written;
-        text.size = (size_t)(at - text.data);
+static bool is_blank(struct slice text) {
+    text_skip_blanks(&text);
+    return text.size == 0;
+}
+
+// Takes the next part of what overwrites itself on a terminal that may say something: the last one
+// that is more than blanks, or one in which something stands that is looked for. A program writes
+// messages behind a bar that it draws, and no line ends between the bar's states.
+static struct slice take_written(struct slice *text, const struct forms *forms) {
+    struct slice part = {NULL, 0};
+    while (text->size > 0) {
+        struct slice next = text_until(*text, '\r');
+        struct needle_walk walk = {0};
+        size_t place;
+        bool certain;
+        *text = text_from(*text, next.size + (next.size < text->size));
+        if (is_blank(next))
+            continue;
+        part = next;
+        if (text->size > 0 && forms_search(forms, next, &walk, &place, &certain))
+            break;
     }
-    return text;
+    return part;
+}
+
+static const struct forms *forms_of(const struct frame_reader *reader) {
+    return reader->place.forms != NULL ? reader->place.forms : forms_builtin();
 }
 
 // -- labels ---------------------------------------------------------------------------------------
@@ -415,6 +430,20 @@ static void part_lines(struct frame_reader *reader, struct frame *frame) {
     reader->more_frame = *frame;
 }
 
+// The parts of what overwrites itself become frames, one by one.
+static void begin_written(struct frame_reader *reader, struct peel *peel) {
+    struct slice rest = peel->text;
+    struct slice first = take_written(&rest, forms_of(reader));
+    if (rest.size > 0) {
+        reader->overwrite = true;
+        reader->more = rest;
+        reader->more_count = 0;
+        reader->more_peel = *peel;
+        reader->more_frame = *peel->frame;
+    }
+    peel->text = first;
+}
+
 static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, struct arena *arena,
                                 struct decode_fault *fault) {
     int objects = 0;
@@ -440,13 +469,14 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
         if (reader->form != FORM_KERNEL && writer_peel_inside(peel))
             peel->text = text_until(peel->text, '\r');
         else
-            peel->text = last_written(peel->text);
+            begin_written(reader, peel);
         peel_one(reader, peel);
     } else if (reader->form != FORM_KERNEL) {
         writer_peel_inside(peel);
     }
     settle(reader, peel);
-    part_lines(reader, peel->frame);
+    if (!reader->overwrite)
+        part_lines(reader, peel->frame);
     // An empty line of a writer belongs to what it is writing.
     return peel->text.size == 0 && !peel->frame->has_writer ? FRAME_NOTHING : FRAME_LINE;
 }
@@ -628,6 +658,7 @@ enum frame_step frame_read(struct frame_reader *reader, struct slice line, uint6
     reader->next_cut = false;
     reader->ready.what = READY_NOTHING;
     reader->more = (struct slice){NULL, 0};
+    reader->overwrite = false;
     reader->has_after = false;
     if (!reader->begun)
         begin_source(reader, line);
@@ -685,8 +716,28 @@ static enum frame_step take_ready(struct frame_reader *reader, struct arena *are
     return peel_all(reader, &peel, arena, fault);
 }
 
+// The next part of what overwrites itself. What stands in front of it is its own.
+static bool take_next_written(struct frame_reader *reader, struct frame *frame) {
+    struct slice part = take_written(&reader->more, forms_of(reader));
+    if (part.size == 0)
+        return false;
+    struct peel peel = reader->more_peel;
+    *frame = reader->more_frame;
+    frame->lines = 0;
+    peel.frame = frame;
+    peel.text = part;
+    for (int i = 0; i < PEELS_MAX && peel_one(reader, &peel); i++)
+        continue;
+    settle(reader, &peel);
+    if (++reader->more_count >= RECORD_LINES_MAX)
+        reader->more = (struct slice){NULL, 0};
+    return true;
+}
+
 // The next of the lines of a record; the last one that is a frame of its own has all that follow.
 static bool take_more(struct frame_reader *reader, struct frame *frame) {
+    if (reader->overwrite)
+        return take_next_written(reader, frame);
     while (reader->more.size > 0) {
         struct slice line = text_take_line(&reader->more);
         if (line.size > 0 && line.data[line.size - 1] == '\r')
