@@ -202,14 +202,23 @@ bool log_date_take_syslog(struct slice *text, struct log_date *date) {
     return true;
 }
 
+bool log_date_take_month_year(struct slice *text, struct log_date *date) {
+    struct slice rest = *text;
+    if (!log_date_take_syslog(&rest, date) || !text_skip_char(&rest, ' ') ||
+        !take_small(&rest, 4, 4, &date->year) || date->year == 0)
+        return false;
+    *text = rest;
+    return true;
+}
+
 bool log_date_take_ctime(struct slice *text, struct log_date *date) {
     struct slice rest = *text;
     size_t size = 0;
     while (size < rest.size && size <= WORD_MAX && rest.data[size] != ' ')
         size++;
     text_take(&rest, size);
-    if (size < 2 || size > WORD_MAX || !skip_blanks(&rest) || !log_date_take_syslog(&rest, date) ||
-        !text_skip_char(&rest, ' ') || !take_small(&rest, 4, 4, &date->year) || date->year == 0)
+    if (size < 2 || size > WORD_MAX || !skip_blanks(&rest) ||
+        !log_date_take_month_year(&rest, date))
         return false;
     *text = rest;
     return true;

@@ -39,6 +39,8 @@ bool log_date_take_ctime(struct slice *text, struct log_date *date);
 bool log_date_take_minute(struct slice *text, struct log_date *date);
 // "Jan 31 2026 09:15:04".
 bool log_date_take_month_first(struct slice *text, struct log_date *date);
+// "Jan 31 09:15:04 2026": as ctime, without the name of the day.
+bool log_date_take_month_year(struct slice *text, struct log_date *date);
 // "0131 09:15:04.123456", "810 03:04:11" (glog and PyTorch's C++, the latter without a zero).
 bool log_date_take_glog(struct slice *text, struct log_date *date);
 

@@ -145,6 +145,7 @@ static enum read_result read_handler(struct slice message, struct reading *readi
         return READ_NOT;
     ended_by(signal, reading);
     reading->time_ns = seconds * 1000000000;
+    reading->just_now = true;
     reading->slack_ns = 1000000000;
     if (text_skip(&message, SLICE(" on cpu ")) && text_take_number(&message, 1, 6, &cpu) &&
         text_begins(message, SLICE(" ")))

@@ -7,7 +7,6 @@
 
 #include "base/text/cut.h"
 #include "base/text/log_time.h"
-#include "base/text/time_zone.h"
 #include "pipeline/model/event.h"
 #include "receivers/decode/app_log/exception.h"
 #include "receivers/decode/app_log/traceback.h"
@@ -70,6 +69,7 @@ static void read_time(struct slice value, struct reading *reading) {
     if (!log_time_iso(&time, &ns) || time.size > 0)
         return;
     reading->time_ns = ns;
+    reading->local_time = reading->just_now = true;
     reading->slack_ns = 1000000000;
 }
 
@@ -176,11 +176,6 @@ static enum read_result finish_failure(struct slice text, bool cut, const struct
     unsigned found = read_fields(text, reading);
     if (found == 0)
         return READ_OTHER;
-    // It is of the clock that the launcher saw.
-    if (reading->time_ns != 0)
-        reading->time_ns =
-            (uint64_t)time_zone_unix(frame->zone, (int64_t)(reading->time_ns / 1000000000)) *
-            1000000000;
     if (found <= FIELD_COUNT)
         reading_yes_no(reading, FACT_TRUNCATED, true);
     return READ_EVENT;

@@ -34,7 +34,11 @@ struct frame {
     const char *time_detail;         // … in a clause for people, with what to do instead
     bool local_time;                 // … and was written without a zone: it is of the input's
     uint64_t after_ns; // where it has no time: that of the last line before it that has; 0: none
-    uint64_t boot_us;  // since boot, where the line says only that; else 0
+    // The time is that of what carries the line; the programs' own clock is so far ahead of it
+    // (two_clocks.h), where that is known.
+    bool carried, has_ahead;
+    int64_t ahead_ns;
+    uint64_t boot_us; // since boot, where the line says only that; else 0
     // For times inside the message: whose they are when they say no zone (NULL: UTC), and when the
     // log was read or written (0: not known).
     const struct time_zone *zone;

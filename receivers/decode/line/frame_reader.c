@@ -397,6 +397,7 @@ static enum frame_step join_parts(struct frame_reader *reader, struct peel *peel
 static void settle(struct frame_reader *reader, struct peel *peel) {
     struct frame *frame = peel->frame;
     bool kernel = frame->origin == ORIGIN_KERNEL || reader->form == FORM_KERNEL;
+    frame->carried = peel->tells == TELLS_TIME;
     if (kernel)
         frame->rank = RANK_NONE; // the kernel's lines are no rank's
     else

@@ -8,6 +8,7 @@
 #include "base/text/utf8.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/line/two_clocks.h"
 
 #include <assert.h>
 
@@ -174,19 +175,27 @@ static uint64_t of_zone(uint64_t local_ns, const struct time_zone *zone) {
                        : (uint64_t)unix_s * (uint64_t)second_ns + local_ns % (uint64_t)second_ns;
 }
 
+// The time that the message tells, by the clock of its source.
+static uint64_t told_time(const struct reading *reading, const struct frame *frame,
+                          const struct decoder_input *input) {
+    // Whoever passed it on knew its zone.
+    if (input->forwarded != NULL && input->forwarded->time_ns != 0)
+        return input->forwarded->time_ns;
+    uint64_t told_ns =
+        reading->local_time ? of_zone(reading->time_ns, input->zone) : reading->time_ns;
+    unsigned told_as =
+        (reading->local_time ? TOLD_LOCAL : 0U) | (reading->just_now ? TOLD_NOW : 0U);
+    return two_clocks_time(frame, told_ns, told_as);
+}
+
 // The message's own time, the frame's, or where that will do the input's.
 static enum decode_category set_time(const struct reading *reading, const struct frame *frame,
                                      const struct decoder_input *input, struct event *event,
                                      uint64_t *slack_ns, struct decode_fault *fault) {
     *slack_ns = 0;
-    event->time_ns = reading->time_ns;
-    // Told by whoever passed it on, who knew its zone.
-    bool is_told = input->forwarded != NULL && input->forwarded->time_ns != 0;
-    if (event->time_ns != 0) {
-        if (is_told)
-            event->time_ns = input->forwarded->time_ns;
-        else if (reading->local_time)
-            event->time_ns = of_zone(event->time_ns, input->zone);
+    event->time_ns = 0;
+    if (reading->time_ns != 0) {
+        event->time_ns = told_time(reading, frame, input);
         *slack_ns = reading->slack_ns;
         return DECODE_OK;
     }

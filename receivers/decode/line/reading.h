@@ -44,6 +44,7 @@ struct reading {
     bool no_rank;      // the frame's rank is not that of whom the message is about
     bool no_host;      // … nor its host, nor the input's node
     bool local_time;   // time_ns was written without a zone: it is of the input's
+    bool just_now;     // … and shortly before the line was written
     bool needs_time;   // refused where no time is known; else it gets that of the input
     // What is left of the message and is to be read once more (two reports on one line); shorter
     // than the message. Empty: nothing.

@@ -711,28 +711,36 @@ bool transport_peel_nested(struct peel *peel) {
     return false;
 }
 
-// "[E810 03:04:11.06 ", "E0810 03:04:11.060000 "
-static bool is_glog(struct slice *text) {
-    struct slice rest = *text;
-    text_skip_char(&rest, '[');
-    if (rest.size < 2 || memchr("EWIF", rest.data[0], 4) == NULL)
-        return false;
-    *text = text_from(rest, 1);
-    return true;
+// The severity that glog writes in front: "[E810 03:04:11.06 ", "E0810 03:04:11.060000 ".
+static void skip_severity(struct slice *text) {
+    if (text->size > 1 && memchr("EWIF", text->data[0], 4) != NULL && text_is_digit(text->data[1]))
+        *text = text_from(*text, 1);
+}
+
+// The date in front of a line of a log library.
+static bool take_program_date(struct slice *text, struct log_date *date) {
+    text_skip_char(text, '[');
+    struct slice number = *text;
+    skip_severity(text);
+    if (text->size < number.size)
+        return log_date_take_glog(text, date);
+    return log_date_take_iso(text, date) || log_date_take_month_first(text, date) ||
+           log_date_take_month_year(text, date);
+}
+
+bool transport_read_program_time(struct slice message, const struct time_zone *zone,
+                                 uint64_t observed_ns, uint64_t *time_ns) {
+    struct log_date date;
+    return take_program_date(&message, &date) &&
+           log_date_unix(&date, zone, observed_ns, time_ns) == LOG_DATE_OK;
 }
 
 void transport_program_time(struct peel *peel) {
     struct slice text = peel->text;
     struct log_date date;
     uint64_t time_ns;
-    bool glog = is_glog(&text);
-    if (peel->tells >= TELLS_FAULT)
-        return;
-    if (glog ? !log_date_take_glog(&text, &date)
-             : (text_skip_char(&text, '['),
-                !log_date_take_iso(&text, &date) && !log_date_take_month_first(&text, &date)))
-        return;
-    if (date_unix(peel, &date, &time_ns) != LOG_DATE_OK)
+    if (peel->tells >= TELLS_FAULT || !take_program_date(&text, &date) ||
+        date_unix(peel, &date, &time_ns) != LOG_DATE_OK)
         return;
     // Its zone may be another: never later than the input.
     uint64_t observed_ns = peel->clock->observed_ns;

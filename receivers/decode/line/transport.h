@@ -28,6 +28,10 @@ bool transport_peel(struct peel *peel);
 bool transport_peel_nested(struct peel *peel);
 // The date in front of a log library's line, which stays there: the message begins with it.
 void transport_program_time(struct peel *peel);
+// The same of a message: the time as `zone` has it (NULL: UTC), without a year the latest that is
+// at most a day after `observed_ns`. False: it begins with no date that exists.
+bool transport_read_program_time(struct slice message, const struct time_zone *zone,
+                                 uint64_t observed_ns, uint64_t *time_ns);
 // The time that a prefix says: a date in any of the forms that log_date.h takes, or Unix seconds.
 // False: it is neither.
 bool transport_set_time(struct peel *peel, struct slice time);

@@ -13,6 +13,7 @@
 #include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/line/gather.h"
 #include "receivers/decode/line/reading.h"
+#include "receivers/decode/line/two_clocks.h"
 #include "receivers/decode/log/readers.h"
 #include "receivers/decode/log/search.h"
 #include "receivers/decode/tagged/line.h"
@@ -41,6 +42,7 @@ struct log_state {
     uint64_t repeats[REPEATS];
     uint32_t repeat_at;
     uint64_t dated_ns; // of the last line that has a time
+    struct two_clocks clocks;
     // Lines that are judged before they are read, or instead.
     struct search search;
     uint32_t read; // lines that were read, up to READ_FIRST
@@ -191,6 +193,8 @@ static enum decode_category take_line(struct log_state *state, struct arena *are
     event->lines = frame->lines;
     event->time_ns = frame->time_ns;
     note_order(state, frame);
+    if (!state->is_tagged) // those are of many places, and in any order
+        two_clocks_note(&state->clocks, frame);
     if (state->before == NULL)
         state->before = before_make();
     frame->before = before_swap(state->before, frame->key, frame->message);
@@ -265,6 +269,7 @@ enum decode_category log_decode_message(void *memory, const struct frame *frame,
                                         struct decode_fault *fault) {
     struct log_state *state = memory;
     state->frame = *frame;
+    state->frame.carried = frame->time_ns != 0;
     state->is_tagged = true;
     state->more = (struct slice){NULL, 0};
     if (!lines && !has_lines(frame))
@@ -284,7 +289,7 @@ static void complete_frame(struct frame *frame, const struct forwarded *forwarde
     if (forwarded->time_ns != 0) {
         frame->time_ns = forwarded->time_ns;
         frame->time_fault = DECODE_OK;
-        frame->local_time = false;
+        frame->local_time = frame->carried = false;
     }
     if (frame->rank == RANK_NONE)
         frame->rank = forwarded->rank;

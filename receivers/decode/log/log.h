@@ -17,7 +17,7 @@ bool log_names_host(struct slice head);
 
 // For decoders of records that may be log lines: the same, with memory that is made when the first
 // such line comes. LOG_STATE_SIZE zeroed bytes; log_begin first.
-enum { LOG_STATE_SIZE = 1216 };
+enum { LOG_STATE_SIZE = 1344 };
 void log_begin(void *state, const struct decoder_input *input, enum frame_form form);
 enum decode_category log_decode(void *state, struct slice record, struct arena *arena,
                                 struct event *event, struct decode_fault *fault);

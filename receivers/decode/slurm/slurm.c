@@ -103,7 +103,7 @@ static enum read_result read_end(struct reading *reading, struct slice end) {
         if (!log_time_iso(&time, &reading->time_ns))
             return reading_refuse(reading, DECODE_BAD_TIMESTAMP,
                                   "the time of the cancellation is not a time");
-        reading->local_time = true;
+        reading->local_time = reading->just_now = true;
         reading->slack_ns = 1000000000;
         end = time;
     }

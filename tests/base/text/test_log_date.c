@@ -56,6 +56,8 @@ static const struct {
     {log_date_take_minute, "Mar14 01:50]", "2026-03-14T01:50:00Z", LOG_DATE_OK, "]"},
     {log_date_take_minute, "Mar14 24:50", NULL, LOG_DATE_OK, NULL},
     {log_date_take_month_first, "Mar 14 2026 01:50:17]", "2026-03-14T01:50:17Z", LOG_DATE_OK, "]"},
+    {log_date_take_month_year, "Mar 14 01:50:17 2026]", "2026-03-14T01:50:17Z", LOG_DATE_OK, "]"},
+    {log_date_take_month_year, "Mar 14 01:50:17 node", NULL, LOG_DATE_OK, NULL},
     {log_date_take_glog, "314 01:50:17.000417225 F", "2026-03-14T01:50:17.000417225Z", LOG_DATE_OK,
      " F"},
     {log_date_take_glog, "0314 01:50:17", "2026-03-14T01:50:17Z", LOG_DATE_OK, ""},

@@ -137,6 +137,12 @@ static const struct {
     {"[  100.500000] [    C3]   text", "1+1 2026-03-02T06:01:40.5Z k |   text\n", FORM_ANY},
     {"[123] text", "1+1 2026-03-02T06:02:03Z k | text\n", FORM_KERNEL},
     {"[123] text", "1+1 - | [123] text\n", FORM_ANY},
+    // A program's: glog's severity has a number behind it, a month has letters.
+    {"[Feb  3 10:11:12 2026] x", "1+1 2026-02-03T10:11:12Z | [Feb  3 10:11:12 2026] x\n", FORM_ANY},
+    {"[Feb 3 2026 10:11:12] x", "1+1 2026-02-03T10:11:12Z | [Feb 3 2026 10:11:12] x\n", FORM_ANY},
+    {"F203 10:11:12.5 x", "1+1 2026-02-03T10:11:12.5Z | F203 10:11:12.5 x\n", FORM_ANY},
+    {"[Info 0203 10:11:12] x", "1+1 - | [Info 0203 10:11:12] x\n", FORM_ANY},
+    {"IBM 0203 10:11:12 x", "1+1 - | IBM 0203 10:11:12 x\n", FORM_ANY},
     {"<4>[  100.500000] text", "1+1 2026-03-02T06:01:40.5Z k | text\n", FORM_ANY},
     {"<30>[  100.500000] text", "1+1 2026-03-02T06:01:40.5Z p | text\n", FORM_ANY},
     {"kern  :warn  : [  100.500000] text", "1+1 2026-03-02T06:01:40.5Z k | text\n", FORM_ANY},
