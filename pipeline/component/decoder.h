@@ -74,7 +74,10 @@ struct decoder_input {
     bool is_file;                 // a file of its own, not a part of a stream
     bool ends;                    // nothing is written to it while it is read, from its begin on
     const struct forms *forms;    // rows of what logs say; NULL: those that are built in
-    struct slice tail; // its last bytes as they are now; only while `begin` runs; may be empty
+    uint64_t near_ns;             // a time that its neighbours say with a year, Unix; 0: not known
+    // Its first and its last bytes as they are now; only while `begin` runs; may be empty. The
+    // first only of an input that ends.
+    struct slice head, tail;
     // Its only record was passed on by another culprit; lives as long as the record. NULL: not so.
     const struct forwarded *forwarded;
 };

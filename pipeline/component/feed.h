@@ -200,6 +200,10 @@ void feed_stamp(struct feed *feed, struct feed_stamp stamp);
 // where it does not depend on which input was faster; else 0.
 int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct local_times *times);
 
+// The last time that what was handed over so far says, Unix; 0: none. Only over inputs that end,
+// where it does not depend on which input was faster; else 0.
+uint64_t feed_latest_ns(struct feed *feed);
+
 // Whether what has been handed over so far names such a node: then a folder of that name may be
 // its. Only over inputs that end, where it does not depend on which input was faster; else false.
 bool feed_knows_node(struct feed *feed, struct slice name);

@@ -388,6 +388,12 @@ bool runner_admits(const struct runner *runner) {
     return true;
 }
 
+uint64_t runner_latest_ns(const struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC && runner->once);
+    assert(lock_is_held(&runner->lock));
+    return zone_latest_ns(&runner->watch.clocks);
+}
+
 int32_t runner_settle_zone(struct runner *runner, struct slice path,
                            const struct local_times *times) {
     assert(runner->magic == RUNNER_MAGIC && runner->once);

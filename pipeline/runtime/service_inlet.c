@@ -216,6 +216,17 @@ static int32_t settle_zone(void *context, struct slice path, const struct local_
     return quarters;
 }
 
+static uint64_t latest_ns(void *context) {
+    struct run_receiver *receiver = receiver_of(context);
+    if (!receiver->service->once || receiver->runner_count == 0)
+        return 0;
+    struct runner *runner = receiver->runners[0];
+    lock_take(&runner->lock);
+    uint64_t time_ns = runner_latest_ns(runner);
+    lock_release(&runner->lock);
+    return time_ns;
+}
+
 static uint64_t turn(void *context, uint64_t time_ns) {
     const struct run_receiver *receiver = receiver_of(context);
     uint64_t first = UINT64_MAX;
@@ -258,6 +269,7 @@ struct feed_outlet receiver_outlet(struct run_receiver *receiver) {
                                 .knows_node = knows_node,
                                 .turn = once ? NULL : turn,
                                 .settle_zone = settle_zone,
+                                .latest_ns = latest_ns,
                                 .trouble = trouble,
                                 .caught_up = caught_up};
 }

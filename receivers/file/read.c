@@ -13,6 +13,7 @@
 #include "receivers/decode/flight_recorder/dump_path.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/json/keys.h"
+#include "receivers/decode/line/year.h"
 #include "receivers/decode/log/local_log.h"
 #include "receivers/decode/log/log.h"
 #include "receivers/decode/split.h"
@@ -80,6 +81,7 @@ void file_reader_begin(struct file_reader *reader) {
     time_zone_close((struct time_zone *)(uintptr_t)reader->zone);
     reader->zone = NULL;
     reader->by_folder = false;
+    reader->near_ns = 0;
     reader->done_bytes = reader->total_bytes = 0;
 }
 
@@ -192,6 +194,15 @@ static bool has_no_node(const struct file_reader *reader, struct slice path,
     }
 }
 
+// Whether its dates say no year: other inputs may tell.
+static bool has_no_year(const struct file_reader *reader, enum format_kind kind) {
+    struct stat about;
+    return reader->sink.known.ends &&
+           (kind == FORMAT_LOG || kind == FORMAT_KERNEL_LOG || kind == FORMAT_APP_LOG) &&
+           fstat(reader->input.descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
+           log_lacks_year(window_rest(&reader->window));
+}
+
 uint64_t file_written_ns(int descriptor) {
     struct stat about;
     if (descriptor < 0 || fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) ||
@@ -208,9 +219,37 @@ static bool has_no_zone(const struct file_reader *reader, enum format_kind kind)
            log_is_local(window_rest(&reader->window));
 }
 
+enum { LOOKED_AT = 64 << 10 }; // of each end of an input, for years
+
+uint64_t file_near_ns(struct file_reader *reader) {
+    uint64_t latest_ns = feed_latest_ns(reader->sink.feed);
+    return latest_ns > reader->near_ns ? latest_ns : reader->near_ns;
+}
+
+// The newest time with a year that stands in these bytes of an input; 0: none.
+static uint64_t note_year(struct file_reader *reader, struct slice bytes, uint64_t observed_ns) {
+    if (bytes.size > LOOKED_AT)
+        bytes.size = LOOKED_AT;
+    uint64_t time_ns = year_newest(bytes, observed_ns);
+    if (time_ns > reader->near_ns)
+        reader->near_ns = time_ns;
+    return time_ns;
+}
+
+// Such a time near the begin or the end of the input, else in others.
+static uint64_t near_of(struct file_reader *reader, const struct decoder_input *input) {
+    struct slice tail = input->tail;
+    if (tail.size > LOOKED_AT)
+        tail = text_from(tail, tail.size - LOOKED_AT);
+    uint64_t first_ns = note_year(reader, input->head, input->observed_ns);
+    uint64_t last_ns = note_year(reader, tail, input->observed_ns);
+    uint64_t own_ns = last_ns > first_ns ? last_ns : first_ns;
+    return own_ns != 0 ? own_ns : file_near_ns(reader);
+}
+
 // Sets the decoder, with when the file was written last and how it ends; of a pipe neither is
 // known.
-static void set_decoder(const struct file_reader *reader, struct source *source,
+static void set_decoder(struct file_reader *reader, struct source *source,
                         const struct decoder_type *decoder, enum format_kind kind, int descriptor) {
     // A kernel log may tell of several boots, and what lies before the last is to be known as that.
     enum { TAIL_BYTES = 16 << 10, KERNEL_TAIL_BYTES = 4 << 20 };
@@ -231,6 +270,10 @@ static void set_decoder(const struct file_reader *reader, struct source *source,
         ssize_t got = pread(descriptor, tail, (size_t)size, about.st_size - size);
         if (got > 0)
             input.tail = (struct slice){tail, (size_t)got};
+    }
+    if (input.ends) {
+        input.head = window_rest(&reader->window);
+        input.near_ns = near_of(reader, &input);
     }
     feed_source_format(source, decoder, &input);
     memory_give(tail);
@@ -288,7 +331,7 @@ static bool is_dump(const struct file_reader *reader, struct slice path) {
 }
 
 // Of a dump, by its name, that cannot be read: that it was there.
-static void tell_unread(const struct file_reader *reader, struct source *source, struct slice why) {
+static void tell_unread(struct file_reader *reader, struct source *source, struct slice why) {
     struct slice path = feed_source_path(source);
     if (!is_dump(reader, path))
         return;
@@ -329,8 +372,10 @@ static bool find_format(struct file_reader *reader, struct source *source,
     bool local = first && has_no_zone(reader, guess->kind);
     if (local)
         add_local_path(reader, feed_source_path(source));
-    *waits = local || (first && has_no_node(reader, feed_source_path(source), guess->kind));
+    *waits = local || (first && has_no_year(reader, guess->kind)) ||
+             (first && has_no_node(reader, feed_source_path(source), guess->kind));
     if (*waits) {
+        note_year(reader, window_rest(&reader->window), file_written_ns(reader->input.descriptor));
         feed_source_figures(source)->bytes = 0;
         return false;
     }

@@ -45,6 +45,9 @@ struct file_reader {
     char **local_paths;
     uint32_t local_count, local_capacity;
     const struct time_zone *zone; // of these, once it is settled; NULL: UTC
+    // The newest time with a year that stands in any input so far: dates that say none wait for it.
+    // 0: none.
+    uint64_t near_ns;
     // Reads long inputs of lines; NULL: one thread does all.
     struct ahead *ahead;
     struct ahead_file given;         // what was read ahead of the input at hand
@@ -71,6 +74,8 @@ void file_reader_release(struct file_reader *reader);
 // Nothing has been read of the inputs that come.
 void file_reader_begin(struct file_reader *reader);
 
+// The same of what was handed over, too.
+uint64_t file_near_ns(struct file_reader *reader);
 // The nearest folder of the path that has the name of a node; empty: none.
 struct slice file_node_folder(struct feed *feed, struct slice path);
 // When the file was written last, or now when that is not known.

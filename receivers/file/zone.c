@@ -53,6 +53,7 @@ static void scan_file(struct file_reader *reader, const char *path, struct local
     input.path = slice_of(path);
     input.is_file = true;
     input.observed_ns = file_written_ns(reader->input.descriptor);
+    input.near_ns = file_near_ns(reader);
     if (input.node.size == 0)
         input.node = file_node_folder(reader->sink.feed, input.path);
     string_id node = input.node.size == 0 ? STRING_NONE : intern(input.node);

@@ -220,6 +220,13 @@ int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct loca
     return outlet->settle_zone == NULL ? 0 : outlet->settle_zone(outlet->context, path, times);
 }
 
+uint64_t feed_latest_ns(struct feed *feed) {
+    assert(feed->magic == FEED_MAGIC);
+    const struct feed_outlet *outlet = &feed->settings.outlet;
+    feed_flush(feed);
+    return outlet->latest_ns == NULL ? 0 : outlet->latest_ns(outlet->context);
+}
+
 void feed_steps(struct feed *feed, bool one_source) {
     assert(feed->magic == FEED_MAGIC);
     feed->steps = one_source;

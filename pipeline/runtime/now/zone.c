@@ -277,6 +277,18 @@ static struct span span_of(struct table *clocks) {
     return span;
 }
 
+uint64_t zone_latest_ns(const struct table *clocks) {
+    uint64_t latest_ns = 0;
+    for (uint32_t i = 0; i < clocks->used; i++) {
+        const struct source_clock *clock = table_row(clocks, i);
+        const struct source_times *times = &clock->times;
+        uint32_t sure = source_times_sure(times);
+        if (sure < times->count && times->runs[sure].high > latest_ns)
+            latest_ns = times->runs[sure].high;
+    }
+    return latest_ns;
+}
+
 static bool fits(const struct local_times *times, const struct span *span, int32_t quarters) {
     int64_t slack_ns = SPAN_SLACK_S * SECOND_NS, moved_ns = quarters * QUARTER_NS;
     return (int64_t)times->first_ns - moved_ns >= (int64_t)span->first_ns - slack_ns &&

@@ -118,6 +118,8 @@ struct frame_reader *frame_reader_make(const struct decoder_input *input, enum f
     reader->clock = (struct line_clock){
         .zone = input->zone, .observed_ns = input->observed_ns, .boot_ns = input->boot_ns};
     reader->clock.is_file = input->is_file;
+    reader->clock.ends = input->ends;
+    reader->clock.near_ns = input->ends ? input->near_ns : 0;
     reader->clock.boots_ahead = transport_boots_in(input->tail);
     if (input->boot_ns == 0 && input->tail.size > 0)
         reader->clock.boot_ns = transport_boot_of(input->tail, input->observed_ns);
@@ -313,6 +315,7 @@ static void set_record(const struct journal_record *record, struct peel *peel,
     if (record->time_ns != 0 && peel->tells < TELLS_TIME) {
         frame->time_ns = record->time_ns;
         peel->tells = TELLS_TIME;
+        peel_year(peel, record->time_ns);
     } else if (record->origin == ORIGIN_KERNEL && peel->tells == TELLS_NOTHING) {
         peel->tells = TELLS_NO_DATE;
     }

@@ -12,6 +12,8 @@ struct line_clock {
     uint64_t observed_ns;         // 0: not known
     uint64_t boot_ns;             // of the last boot; 0: not known
     uint32_t boots_ahead;         // further down in the log, as far as its end tells
+    uint64_t near_ns;             // the last time with a year, of an input that ends; 0: none yet
+    bool ends;                    // … and it does
     bool is_file;                 // boot_ns is that of the file's last line
     uint64_t paired_ns;           // of the boot at hand, from a line that says both times; 0: none
     uint64_t last_us;             // since boot, of the line before
@@ -52,6 +54,12 @@ struct peel {
     uint64_t key;                                       // hash of what names the writer
     uint64_t around;                                    // the same without the rank
 };
+
+// The line says a time with its year.
+static inline void peel_year(struct peel *peel, uint64_t time_ns) {
+    if (peel->clock->ends)
+        peel->clock->near_ns = time_ns;
+}
 
 static inline void peel_named(struct peel *peel, struct slice what, const char *kind) {
     peel->key = hash_more(peel->key, kind, strlen(kind));

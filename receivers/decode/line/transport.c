@@ -8,6 +8,7 @@
 #include "base/text/log_date.h"
 #include "base/text/log_time.h"
 #include "pipeline/model/node_event.h"
+#include "receivers/decode/line/year.h"
 
 #include <ctype.h>
 
@@ -69,9 +70,14 @@ static void set_time(struct peel *peel, uint64_t time_ns, uint64_t slack_ns) {
     peel->frame->time_detail = NULL;
 }
 
-static enum log_date_result date_unix(const struct peel *peel, const struct log_date *date,
+static enum log_date_result date_unix(struct peel *peel, const struct log_date *date,
                                       uint64_t *time_ns) {
-    return log_date_unix(date, peel->clock->zone, peel->clock->observed_ns, time_ns);
+    const struct line_clock *clock = peel->clock;
+    enum log_date_result result =
+        log_date_unix(date, clock->zone, year_limit(clock->near_ns, clock->observed_ns), time_ns);
+    if (result == LOG_DATE_OK && date->year != 0)
+        peel_year(peel, *time_ns);
+    return result;
 }
 
 static void set_date(struct peel *peel, const struct log_date *date, uint64_t slack_ns) {
@@ -579,6 +585,7 @@ bool transport_set_time(struct peel *peel, struct slice time) {
     uint64_t time_ns;
     struct slice rest = time;
     if (take_seconds(&rest, &time_ns) && rest.size == 0) {
+        peel_year(peel, time_ns);
         set_time(peel, time_ns, 0);
         return true;
     }
@@ -599,6 +606,7 @@ static bool take_unix(struct peel *peel) {
         seconds > (uint64_t)INT64_MAX / SECOND_NS - 1 || !text_skip_char(&rest, ' ') ||
         !take_host_and_tag(peel, &rest, TAG_ANY))
         return false;
+    peel_year(peel, seconds * SECOND_NS);
     set_time(peel, seconds * SECOND_NS + micros * 1000, 0);
     peel->text = rest;
     return true;
@@ -743,9 +751,9 @@ void transport_program_time(struct peel *peel) {
         date_unix(peel, &date, &time_ns) != LOG_DATE_OK)
         return;
     // Its zone may be another: never later than the input.
-    uint64_t observed_ns = peel->clock->observed_ns;
-    if (date.year == 0 && time_ns > observed_ns)
-        time_ns = observed_ns;
+    uint64_t limit_ns = year_limit(peel->clock->near_ns, peel->clock->observed_ns);
+    if (date.year == 0 && time_ns > limit_ns)
+        time_ns = limit_ns;
     set_time(peel, time_ns, 0);
 }
 

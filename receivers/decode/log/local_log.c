@@ -8,6 +8,7 @@
 #include "receivers/decode/kernel_log/xid.h"
 #include "receivers/decode/line/frame.h"
 #include "receivers/decode/line/frame_reader.h"
+#include "receivers/decode/line/year.h"
 
 #include <assert.h>
 
@@ -87,26 +88,62 @@ void local_log_line(struct local_log *log, struct slice line, struct local_times
     arena_reset(&log->arena);
 }
 
-bool log_is_local(struct slice head) {
+// -- beginnings of logs ---------------------------------------------------------------------------
+
+// What times there are in the first lines of a log.
+struct head_times {
+    bool local;    // the kernel's, without a zone
+    bool certain;  // the kernel's, with one
+    bool yearless; // without a year
+    bool dated;    // with one
+};
+
+// A date without a year is a time, too, whenever it was: it is taken as of the year before this.
+static const uint64_t YEARLESS_NS = UINT64_C(1) << 60;
+
+static void note_time(struct head_times *times, const struct frame *frame) {
+    bool kernel = frame->origin == ORIGIN_KERNEL;
+    if (frame->time_ns == 0)
+        return;
+    times->local = times->local || (kernel && frame->local_time);
+    times->certain = times->certain || (kernel && !frame->local_time && frame->slack_ns == 0);
+    if (frame->time_ns > YEARLESS_NS)
+        times->dated = true;
+    else
+        times->yearless = true;
+}
+
+static struct head_times times_of(struct slice head) {
+    struct head_times times = {false, false, false, false};
     struct arena arena;
     arena_init(&arena, ARENA_BLOCK);
-    // A date without a year is one, too, whenever it was.
-    struct decoder_input input = {.observed_ns = UINT64_C(1) << 60};
+    struct decoder_input input = {.observed_ns = YEARLESS_NS};
     struct frame_reader *frames = frame_reader_make(&input, FORM_ANY);
-    bool local = false, certain = false;
-    for (uint64_t line = 1; line <= HEAD_LINES && head.size > 0 && !certain; line++) {
+    for (uint64_t line = 1; line <= HEAD_LINES && head.size > 0 && !times.certain; line++) {
         struct frame frame;
         struct decode_fault fault;
         enum frame_step step =
             frame_read(frames, text_take_line(&head), line, &arena, &frame, &fault);
-        for (; step != FRAME_END; step = frame_next(frames, &arena, &frame, &fault)) {
-            bool timed = step == FRAME_LINE && frame.origin == ORIGIN_KERNEL && frame.time_ns != 0;
-            local = local || (timed && frame.local_time);
-            certain = certain || (timed && !frame.local_time && frame.slack_ns == 0);
-        }
+        for (; step != FRAME_END; step = frame_next(frames, &arena, &frame, &fault))
+            if (step == FRAME_LINE)
+                note_time(&times, &frame);
         arena_reset(&arena);
     }
     frame_reader_free(frames);
     arena_release(&arena);
-    return local && !certain;
+    return times;
+}
+
+bool log_is_local(struct slice head) {
+    struct head_times times = times_of(head);
+    return times.local && !times.certain;
+}
+
+bool log_lacks_year(struct slice head) {
+    enum { LOOKED_AT = 64 << 10 };
+    struct slice front = {head.data, head.size < LOOKED_AT ? head.size : LOOKED_AT};
+    if (year_newest(front, 0) != 0)
+        return false;
+    struct head_times times = times_of(front);
+    return times.yearless && !times.dated;
 }

@@ -9,6 +9,8 @@ struct local_log;
 
 // Whether this is the beginning of a kernel log whose times say no zone.
 bool log_is_local(struct slice head);
+// Whether this is the beginning of a log whose dates say no year.
+bool log_lacks_year(struct slice head);
 // `input` as the log's decoder will get it, but for the zone, which is taken as UTC. `node`: whose
 // log it is where its lines do not say; STRING_NONE: not known.
 struct local_log *local_log_make(const struct decoder_input *input, string_id node);

@@ -54,6 +54,27 @@ START_TEST(which_logs_are_local) {
 }
 END_TEST
 
+static const struct {
+    const char *head;
+    bool lacks;
+} YEARS[] = {
+    {"1118 09:00:00.123456 no severity\n", false},
+    {"W1118 09:00:00.123456 7 glog\n", true},
+    {"text\n[rank1]: [E1118 09:00:00.123456789 a.cpp:1] glog\n", true},
+    {"Nov 18 09:00:00 node1 kernel: text\n", true},
+    {"Nov 18 09:00:00 node1 trainer[7]: text\n", true},
+    {"W1118 09:00:00.123456 7 glog\n  time : 2026-11-18_09:00:00\n", false},
+    {"W1118 09:00:00.123456 7 glog\n[Wed Nov 18 09:00:00 2026] text\n", false},
+    {"2026-11-18T09:00:00Z stderr F W1118 09:00:00.123456 7 glog\n", false},
+    {"no date\n", false},
+    {"", false},
+};
+
+START_TEST(which_logs_lack_a_year) {
+    ck_assert_int_eq(log_lacks_year(slice_of(YEARS[_i].head)), YEARS[_i].lacks);
+}
+END_TEST
+
 START_TEST(times_and_facts) {
     read_line("[Wed Nov 18 09:00:10 2026] NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen");
     read_line("[Wed Nov 18 09:00:00 2026] node2 kernel: NVRM: Xid (PCI:0000:29:00): 48, pid=1");
@@ -112,6 +133,7 @@ int main(void) {
     TCase *cases = tcase_create("local_log");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_loop_test(cases, which_logs_are_local, 0, sizeof HEADS / sizeof *HEADS);
+    tcase_add_loop_test(cases, which_logs_lack_a_year, 0, sizeof YEARS / sizeof *YEARS);
     tcase_add_test(cases, times_and_facts);
     tcase_add_test(cases, facts_are_bounded);
     tcase_add_test(cases, without_a_node_there_are_no_facts);
