@@ -75,9 +75,7 @@ struct decoder_input {
     bool ends;                    // nothing is written to it while it is read, from its begin on
     const struct forms *forms;    // rows of what logs say; NULL: those that are built in
     uint64_t near_ns;             // a time that its neighbours say with a year, Unix; 0: not known
-    // Its first and its last bytes as they are now; only while `begin` runs; may be empty. The
-    // first only of an input that ends.
-    struct slice head, tail;
+    struct slice tail; // its last bytes as they are now; only while `begin` runs; may be empty
     // Its only record was passed on by another culprit; lives as long as the record. NULL: not so.
     const struct forwarded *forwarded;
 };

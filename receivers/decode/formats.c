@@ -127,10 +127,10 @@ static bool has_part(const struct any_state *state, enum format_kind kind) {
 static void any_begin(void *memory, const struct decoder_input *input) {
     struct any_state *state = memory;
     state->input = *input;
-    // What the first and the last bytes tell is asked now: they do not stay.
-    if (input->head.size > 0 || input->tail.size > 0)
+    // What the last bytes tell is asked now: they do not stay.
+    if (input->tail.size > 0)
         (void)part_of(state, FORMAT_LOG);
-    state->input.head = state->input.tail = (struct slice){NULL, 0};
+    state->input.tail = (struct slice){NULL, 0};
 }
 
 // Telemetry, which is most of what comes, is not looked at twice.

@@ -237,12 +237,11 @@ static uint64_t note_year(struct file_reader *reader, struct slice bytes, uint64
 }
 
 // Such a time near the begin or the end of the input, else in others.
-static uint64_t near_of(struct file_reader *reader, const struct decoder_input *input) {
-    struct slice tail = input->tail;
+static uint64_t near_of(struct file_reader *reader, struct slice tail, uint64_t observed_ns) {
     if (tail.size > LOOKED_AT)
         tail = text_from(tail, tail.size - LOOKED_AT);
-    uint64_t first_ns = note_year(reader, input->head, input->observed_ns);
-    uint64_t last_ns = note_year(reader, tail, input->observed_ns);
+    uint64_t first_ns = note_year(reader, window_rest(&reader->window), observed_ns);
+    uint64_t last_ns = note_year(reader, tail, observed_ns);
     uint64_t own_ns = last_ns > first_ns ? last_ns : first_ns;
     return own_ns != 0 ? own_ns : file_near_ns(reader);
 }
@@ -271,10 +270,8 @@ static void set_decoder(struct file_reader *reader, struct source *source,
         if (got > 0)
             input.tail = (struct slice){tail, (size_t)got};
     }
-    if (input.ends) {
-        input.head = window_rest(&reader->window);
-        input.near_ns = near_of(reader, &input);
-    }
+    if (input.ends)
+        input.near_ns = near_of(reader, input.tail, input.observed_ns);
     feed_source_format(source, decoder, &input);
     memory_give(tail);
 }

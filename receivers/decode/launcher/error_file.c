@@ -242,7 +242,7 @@ enum decode_category error_file_tagged(void *state, struct slice object, struct 
 static void begin(void *memory, const struct decoder_input *input) {
     struct error_file_state *state = memory;
     state->input = *input;
-    state->input.head = state->input.tail = (struct slice){NULL, 0};
+    state->input.tail = (struct slice){NULL, 0};
 }
 
 const struct decoder_type decoder_error_file = {

@@ -55,10 +55,10 @@ void log_begin(void *memory, const struct decoder_input *input, enum frame_form 
     struct log_state *state = memory;
     assert(state->frames == NULL);
     state->input = *input;
-    state->input.head = state->input.tail = (struct slice){NULL, 0};
+    state->input.tail = (struct slice){NULL, 0};
     state->form = form;
-    // What the first and the last bytes tell is asked now: they do not stay.
-    if (input->head.size > 0 || input->tail.size > 0)
+    // What the last bytes tell is asked now: they do not stay.
+    if (input->tail.size > 0)
         state->frames = frame_reader_make(input, form);
 }
 

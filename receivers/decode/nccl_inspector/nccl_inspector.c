@@ -114,7 +114,7 @@ static enum decode_category read_object(const struct decoder_input *input, struc
 static void begin(void *memory, const struct decoder_input *input) {
     struct inspector_state *state = memory;
     state->input = *input;
-    state->input.head = state->input.tail = (struct slice){NULL, 0};
+    state->input.tail = (struct slice){NULL, 0};
 }
 
 static enum decode_category decode(void *memory, struct slice record, struct arena *arena,

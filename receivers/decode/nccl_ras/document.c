@@ -422,7 +422,7 @@ static enum decode_category start(struct ras_state *state, struct slice record, 
 static void begin(void *memory, const struct decoder_input *input) {
     struct ras_state *state = memory;
     state->input = *input;
-    state->input.head = state->input.tail = (struct slice){NULL, 0};
+    state->input.tail = (struct slice){NULL, 0};
 }
 
 static enum decode_category decode(void *memory, struct slice record, struct arena *arena,

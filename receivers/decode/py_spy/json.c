@@ -95,7 +95,7 @@ static struct slice state_of(const struct token *slots) {
 static void begin(void *memory, const struct decoder_input *input) {
     struct py_spy_state *state = memory;
     state->input = *input;
-    state->input.head = state->input.tail = (struct slice){NULL, 0};
+    state->input.tail = (struct slice){NULL, 0};
 }
 
 static enum decode_category decode(void *memory, struct slice record, struct arena *arena,
