@@ -82,6 +82,13 @@ class Suite:
         self.check("dated.log", "line_before", 1_789_898_406_500_000_000,
                    "after 2026-09-20 10:00:06.500 UTC")
 
+    def labels(self):
+        """Dates stand behind "12: ", too, whether that is a rank or the number of a line."""
+        self.write("labels.log", "".join(
+            "%d: [2026-09-20 10:00:05] step 1\n" % rank for rank in (0, 1)) + TRACEBACK)
+        self.check("labels.log", "line_before", 1_789_898_405_000_000_000,
+                   "time not known (after 2026-09-20 10:00:05.000 UTC, the time of a line before it)")
+
     def far_ahead(self):
         """Telemetry of four ranks, and an Xid two hours behind its end."""
         for rank in range(4):
@@ -108,6 +115,7 @@ def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, os.path.realpath(folder))
         suite.files()
+        suite.labels()
         suite.far_ahead()
         return suite.checks.finish()
 

@@ -725,8 +725,19 @@ static void skip_severity(struct slice *text) {
         *text = text_from(*text, 1);
 }
 
+// "12: " of srun -l, which may be the number of a line as well: the date stands behind either.
+static void skip_label(struct slice *text) {
+    enum { DIGITS_MAX = 6 };
+    struct slice rest = *text;
+    uint64_t number;
+    text_skip_blanks(&rest);
+    if (text_take_number(&rest, 1, DIGITS_MAX, &number) && text_skip(&rest, SLICE(": ")))
+        *text = rest;
+}
+
 // The date in front of a line of a log library.
 static bool take_program_date(struct slice *text, struct log_date *date) {
+    skip_label(text);
     text_skip_char(text, '[');
     struct slice number = *text;
     skip_severity(text);
