@@ -487,14 +487,13 @@ void form_rows_begin(struct form_rows *rows, struct arena *arena) {
 
 bool form_rows_add(struct form_rows *rows, const char *file, struct slice text, bool is_builtin) {
     struct reader reader = {
-        .rows = rows, .file = file, .line = text.data, .is_builtin = is_builtin};
+        .rows = rows, .file = file, .line = text.data, .number = 1, .is_builtin = is_builtin};
     assert(!rows->failed);
     if (text.size > FORMS_SIZE_MAX)
         return fail(&reader, text.data, "the file is larger than %d bytes", FORMS_SIZE_MAX);
-    while (text.size > 0) {
+    for (; text.size > 0; reader.number++) {
         struct slice line = text_take_line(&text);
         reader.line = line.data;
-        reader.number++;
         while (line.size > 0 && strchr(" \t\r", line.data[line.size - 1]) != NULL)
             line.size--;
         if (line.size == 0 || line.data[0] == '#')

@@ -253,6 +253,7 @@ enum decode_category log_decode_message(void *memory, const struct frame *frame,
                                         struct decode_fault *fault) {
     struct log_state *state = memory;
     state->frame = *frame;
+    state->frame.forms = state->input.forms;
     state->is_tagged = true;
     state->more = (struct slice){NULL, 0};
     if (!lines && !has_lines(frame))
