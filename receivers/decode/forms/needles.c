@@ -70,10 +70,13 @@ bool needles_next(const struct needles *needles, struct slice text, struct needl
             if (!may_be(needles, bit))
                 continue;
             next = needles->slots[bit & needles->mask];
+            if (walk->looks > NEEDLE_LOOKS_MIN + NEEDLE_LOOKS_A_BYTE * (uint64_t)text.size)
+                break;
         }
         while (next != 0) {
             const struct entry *entry = &needles->entries[next - 1];
             next = entry->next;
+            walk->looks++;
             if (entry->gram != gram || at < entry->offset)
                 continue;
             size_t from = at - entry->offset;

@@ -482,6 +482,10 @@ struct match {
     struct pattern_memo *memo;
 };
 
+static bool is_spent(const struct match *match) {
+    return match->memo->steps >= pattern_steps_max(match->text);
+}
+
 static void keep(struct match *match, const struct pattern_part *part, size_t from, size_t to) {
     if (part->name >= 0)
         match->values[part->name] = (struct slice){match->text.data + from, to - from};
@@ -496,8 +500,7 @@ static size_t date_at(struct match *match, size_t at) {
     return match->memo->date_size;
 }
 
-// One part that is neither of type text nor an option.
-static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
+static bool try_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
     const struct pattern_part *part = &match->pattern->parts[i];
     const struct pattern_part *next = i + 1 < end ? part + 1 : NULL;
     struct slice rest = text_from(match->text, *at);
@@ -535,6 +538,14 @@ static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at
     }
 }
 
+// One part that is neither of type text nor an option.
+static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
+    size_t from = *at;
+    bool is_there = try_part(match, i, end, at);
+    match->memo->steps += 1 + (*at - from) / PATTERN_STEP_BYTES;
+    return is_there;
+}
+
 // Parts from..end, none of which is of type text.
 static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *at) {
     for (uint32_t i = from; i < end; i++) {
@@ -555,12 +566,14 @@ static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *
 // The first place from *at on where the run matches; false: there is none.
 static bool find_run(struct match *match, uint32_t from, uint32_t end, size_t *at, size_t *behind) {
     const struct pattern_part *first = &match->pattern->parts[from];
-    for (size_t place = *at; place <= match->text.size; place++) {
+    for (size_t place = *at; place <= match->text.size && !is_spent(match); place++) {
         if (first->type == PATTERN_LITERAL) {
             const char *found = text_position(text_from(match->text, place), first->literal);
+            size_t to = found == NULL ? match->text.size : (size_t)(found - match->text.data);
+            match->memo->steps += (to - place) / PATTERN_STEP_BYTES;
             if (found == NULL)
                 return false;
-            place = (size_t)(found - match->text.data);
+            place = to;
         }
         *behind = place;
         if (match_run(match, from, end, behind)) {
@@ -591,7 +604,7 @@ bool pattern_match_again(const struct pattern *pattern, struct slice text, size_
         values[i] = (struct slice){NULL, 0};
     size_t behind = at;
     uint32_t i = run_end(pattern, 0);
-    if (!match_run(&match, 0, i, &behind))
+    if (is_spent(&match) || !match_run(&match, 0, i, &behind))
         return false;
     while (i < pattern->part_count) {
         const struct pattern_part *part = &pattern->parts[i];

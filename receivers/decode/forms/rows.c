@@ -187,8 +187,10 @@ static bool begin_row(struct reader *reader, struct slice rest, bool is_prefix) 
     if (other != NULL && !reader->is_builtin)
         return fail(reader, name.data, "there is a form %.*s already, at %s:%u", (int)name.size,
                     name.data, other->file, other->line);
-    if (rows->count == FORMS_MAX)
+    if (rows->count == FORMS_MAX && !reader->is_builtin)
         return fail(reader, name.data, "more than %d rows", FORMS_MAX);
+    if (is_prefix && ++rows->prefix_count > FORM_PREFIXES_MAX && !reader->is_builtin)
+        return fail(reader, name.data, "more than %d prefixes", FORM_PREFIXES_MAX);
     reader->form = arena_zero(rows->arena, 1, sizeof *reader->form);
     reader->form->name = name;
     reader->form->family = reader->family;
@@ -395,9 +397,12 @@ static struct form_sample *last_sample(struct reader *reader, bool may_be_not) {
 
 static bool read_more(struct reader *reader, struct slice value) {
     struct form_sample *last = last_sample(reader, true);
-    if (last != NULL)
-        last->lines = joined(reader->rows->arena, last->lines, value);
-    return last != NULL;
+    if (last == NULL)
+        return false;
+    if (last->more_count++ == FORM_MORE_MAX)
+        return fail(reader, reader->field.data, "more than %d of these in a row", FORM_MORE_MAX);
+    last->lines = joined(reader->rows->arena, last->lines, value);
+    return true;
 }
 
 static bool read_gives(struct reader *reader, struct slice value) {
