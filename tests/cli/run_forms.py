@@ -46,6 +46,11 @@ class Suite:
         for word in ("launcher_failed", "signal", "report", "name"):
             self.checks.check(re.search(r"^  %s\b" % word, out, re.M), word + " is listed")
         self.checks.equal(out.count("writer, time\n"), 1, "names of prefixes are listed")
+        code, out, err = self.run("--markdown")
+        self.checks.equal((code, err), (0, ""), "it lists tables")
+        rows = [line for line in out.splitlines() if line.startswith("| `")]
+        self.checks.check(len(rows) > 100 and all(re.match(
+            r"\| `\w+` \| \w+ \| ``? ?([^|]|(?<=\\)\|)+ ?``? \|$", row) for row in rows), "rows")
 
     def of_the_page(self):
         self.put("site.forms", self.block("forms"))
