@@ -7,13 +7,15 @@
 #include "receivers/decode/forms/forms.h"
 #include "tests/fuzz/fuzz.h"
 
-// Above these the search leaves some out, to keep its bounds.
-enum { LINE_MAX_TRIED = 1024, NEEDLES_TRIED = 200 };
+// NEEDLES_TRIED: above it the search leaves some out, to keep its bounds. The others keep an input
+// short.
+enum { NEEDLES_TRIED = 200, LINE_SIZE_TRIED = 256, LINES_TRIED = 64 };
 
 struct search {
     const struct forms *forms;
     struct slice line;
     uint32_t needles; // of all texts, in the line
+    uint32_t lines;
 };
 
 static bool is_word(char c) {
@@ -61,7 +63,8 @@ static bool try_everywhere(const struct pattern *pattern, struct slice line) {
     return found;
 }
 
-// The first form in the order of rows that has a text in the line.
+// The first of the input's forms that has a text in the line. Those that are built in come behind
+// all of them, and are inputs themselves.
 static const struct form *try_all(struct search *search) {
     const struct form *first = NULL;
     for (uint32_t i = 0; i < forms_count(search->forms); i++) {
@@ -70,7 +73,7 @@ static const struct form *try_all(struct search *search) {
             const struct pattern *pattern = &form->texts[k].pattern;
             for (size_t at = 0; at < search->line.size; at++)
                 search->needles += is_needle(pattern, search->line, at);
-            if (first == NULL && try_everywhere(pattern, search->line))
+            if (first == NULL && !form->is_builtin && try_everywhere(pattern, search->line))
                 first = form;
         }
     }
@@ -87,24 +90,25 @@ static void find_prefixes(const struct search *search) {
     }
 }
 
-static void look_for(const struct forms *forms, struct slice text) {
-    struct search search = {.forms = forms, .line = fuzz_block(text)};
+static void look_for(struct search *search, struct slice text) {
     struct form_match match;
-    const struct form *expected = try_all(&search);
-    bool found = forms_find(forms, search.line, &match);
-    if (search.needles <= NEEDLES_TRIED && match.memo.steps < pattern_steps_max(search.line))
-        require(found == (expected != NULL) && (!found || match.form == expected));
+    search->line = fuzz_block(text);
+    search->needles = 0;
+    const struct form *expected = try_all(search);
+    bool found = forms_find(search->forms, search->line, &match);
+    if (search->needles <= NEEDLES_TRIED && match.memo.steps < pattern_steps_max(search->line))
+        require((found && !match.form->is_builtin ? match.form : NULL) == expected);
     if (found)
-        require_inside(&match.text->pattern, search.line, match.values);
-    find_prefixes(&search);
-    fuzz_block_give(search.line);
+        require_inside(&match.text->pattern, search->line, match.values);
+    find_prefixes(search);
+    fuzz_block_give(search->line);
 }
 
-static void look_for_lines(const struct forms *forms, struct slice lines) {
-    while (lines.size > 0) {
+static void look_for_lines(struct search *search, struct slice lines) {
+    while (lines.size > 0 && search->lines++ < LINES_TRIED) {
         struct slice line = text_take_line(&lines);
-        if (line.size <= LINE_MAX_TRIED)
-            look_for(forms, line);
+        line.size = line.size > LINE_SIZE_TRIED ? LINE_SIZE_TRIED : line.size;
+        look_for(search, line);
     }
 }
 
@@ -116,13 +120,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_piece(&input, '\0', &piece);
     struct slice text = fuzz_block(piece);
     struct forms *forms = forms_make(&file, &text, 1, &fault);
+    struct search search = {.forms = forms};
     for (uint32_t i = 0; forms != NULL && i < forms_count(forms); i++) {
         const struct form *form = forms_at(forms, i);
         for (uint32_t k = 0; k < form->sample_count && !form->is_builtin; k++)
-            look_for_lines(forms, form->samples[k].lines);
+            look_for_lines(&search, form->samples[k].lines);
     }
+    search.lines = 0;
     if (forms != NULL)
-        look_for_lines(forms, (struct slice){input.at, input.left});
+        look_for_lines(&search, (struct slice){input.at, input.left});
     forms_free(forms);
     fuzz_block_give(text);
     return 0;
