@@ -206,33 +206,33 @@ static bool is_begin(struct slice message, size_t at) {
 }
 
 static bool match_from(const struct pattern *pattern, struct slice message, size_t from,
-                       struct form_match *match) {
+                       struct slice *values, struct pattern_memo *memo) {
     size_t end;
     return is_begin(message, from) &&
-           pattern_match_again(pattern, message, from, match->values, &end, &match->memo);
+           pattern_match_again(pattern, message, from, values, &end, memo);
 }
 
 // The nearest place in front of the needle from which the text is there.
 static bool match_before(const struct pattern *pattern, struct slice message, size_t needle,
-                         struct form_match *match) {
+                         struct slice *values, struct pattern_memo *memo) {
     struct slice head = pattern->parts[0].literal;
     for (size_t back = head.size; back <= PATTERN_HEAD_MAX && back <= needle; back++)
         if (memcmp(message.data + needle - back, head.data, head.size) == 0 &&
-            match_from(pattern, message, needle - back, match))
+            match_from(pattern, message, needle - back, values, memo))
             return true;
     return false;
 }
 
 static bool match_at(const struct form_text *text, struct slice message, size_t needle,
-                     struct form_match *match) {
+                     struct slice *values, struct pattern_memo *memo) {
     const struct pattern *pattern = &text->pattern;
     size_t end;
     if (pattern->at_start)
-        return pattern_match_again(pattern, message, 0, match->values, &end, &match->memo);
+        return pattern_match_again(pattern, message, 0, values, &end, memo);
     if (pattern->needle_floats)
-        return match_before(pattern, message, needle, match);
+        return match_before(pattern, message, needle, values, memo);
     return needle >= pattern->needle_at &&
-           match_from(pattern, message, needle - pattern->needle_at, match);
+           match_from(pattern, message, needle - pattern->needle_at, values, memo);
 }
 
 bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values) {
@@ -255,21 +255,20 @@ bool forms_find_then(const struct form_text *text, struct slice line, struct sli
 
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match) {
     struct needle_walk walk = {0};
-    struct form_match tried;
+    struct slice values[PATTERN_NAMES_MAX];
     uint32_t needle, best = UINT32_MAX;
     size_t at;
-    tried.memo = (struct pattern_memo){0};
+    match->memo = (struct pattern_memo){0};
     for (int i = 0;
          i < CANDIDATES_MAX && needles_next(forms->needles, message, &walk, &needle, &at); i++) {
         const struct place *place = &forms->places[needle];
-        if (place->form >= best || !match_at(place->text, message, at, &tried))
+        if (place->form >= best || !match_at(place->text, message, at, values, &match->memo))
             continue;
         best = place->form;
         match->form = forms->rows.forms[best];
         match->text = place->text;
-        memcpy(match->values, tried.values, sizeof match->values);
+        memcpy(match->values, values, sizeof values);
     }
-    match->memo = tried.memo;
     return best != UINT32_MAX;
 }
 

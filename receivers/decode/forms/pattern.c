@@ -190,7 +190,8 @@ static size_t date_at(struct match *match, size_t at) {
     return match->memo->date_size;
 }
 
-static bool try_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
+// One part that is neither of type text nor an option.
+static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
     const struct pattern_part *part = &match->pattern->parts[i];
     const struct pattern_part *next = i + 1 < end ? part + 1 : NULL;
     struct slice rest = text_from(match->text, *at);
@@ -228,14 +229,6 @@ static bool try_part(struct match *match, uint32_t i, uint32_t end, size_t *at) 
     }
 }
 
-// One part that is neither of type text nor an option.
-static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
-    size_t from = *at;
-    bool is_there = try_part(match, i, end, at);
-    match->memo->steps += 1 + (*at - from) / PATTERN_STEP_BYTES;
-    return is_there;
-}
-
 // Parts from..end, none of which is of type text.
 static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *at) {
     for (uint32_t i = from; i < end; i++) {
@@ -266,7 +259,9 @@ static bool find_run(struct match *match, uint32_t from, uint32_t end, size_t *a
             place = to;
         }
         *behind = place;
-        if (match_run(match, from, end, behind)) {
+        bool is_there = match_run(match, from, end, behind);
+        match->memo->steps += end - from + (*behind - place) / PATTERN_STEP_BYTES;
+        if (is_there) {
             *at = place;
             return true;
         }
@@ -294,7 +289,7 @@ bool pattern_match_again(const struct pattern *pattern, struct slice text, size_
         values[i] = (struct slice){NULL, 0};
     size_t behind = at;
     uint32_t i = run_end(pattern, 0);
-    if (is_spent(&match) || !match_run(&match, 0, i, &behind))
+    if (!match_run(&match, 0, i, &behind))
         return false;
     while (i < pattern->part_count) {
         const struct pattern_part *part = &pattern->parts[i];

@@ -88,9 +88,9 @@ bool pattern_match(const struct pattern *pattern, struct slice text, size_t at,
 struct pattern_memo {
     const char *at; // where a date was looked for last; NULL: nowhere
     size_t date_size;
-    // Parts that were tried, and bytes / PATTERN_STEP_BYTES that they looked at or were searched
-    // for. Once there were pattern_steps_max() of them no pattern matches any more: rows and lines
-    // that are made to take long take no longer than that.
+    // Places behind a part of type text that were tried, each with its parts, and bytes /
+    // PATTERN_STEP_BYTES that were looked at. Once there were pattern_steps_max() of them no
+    // further place is tried: rows and lines that are made to take long take no longer than that.
     uint64_t steps;
 };
 enum {
