@@ -308,10 +308,14 @@ bool pattern_compile(struct slice source, bool needs_needle, pattern_name_type *
     *fault = (struct pattern_fault){0};
     if (source.size > PATTERN_SIZE_MAX)
         return fail(&compiler, source.data, "longer than %d bytes", PATTERN_SIZE_MAX);
-    pattern->parts = arena_zero(arena, PATTERN_PARTS_MAX, sizeof *pattern->parts);
+    struct pattern_part parts[PATTERN_PARTS_MAX];
+    pattern->parts = parts;
     pattern->at_start = text_skip_char(&compiler.rest, '^');
-    if (!take_parts(&compiler))
+    bool right = take_parts(&compiler);
+    pattern->parts = arena_zero(arena, pattern->part_count + 1, sizeof *parts);
+    if (!right)
         return false;
+    memcpy(pattern->parts, parts, pattern->part_count * sizeof *parts);
     if (pattern->part_count == 0)
         return fail(&compiler, source.data, "an empty text");
     return !needs_needle || choose_needle(&compiler);
