@@ -22,8 +22,9 @@ struct needles *needles_make(const char *const *texts, uint32_t count, struct ar
 struct needle_walk {
     size_t at;
     uint32_t next; // among the entries of the gram at `at`
-    // Entries that were looked at. After NEEDLE_LOOKS_A_BYTE for each byte of the text, and
-    // NEEDLE_LOOKS_MIN, the walk ends: a bound for needles that are all alike.
+    // Entries that were looked at. Above NEEDLE_LOOKS_A_BYTE for each byte up to here, and
+    // NEEDLE_LOOKS_MIN, a place is passed over: a bound for needles that are all alike, behind
+    // which what follows is searched again.
     uint64_t looks;
 };
 // The next needle of the text: which, and where it begins. Begin with a walk of zeros. Needles come
