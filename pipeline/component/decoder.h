@@ -79,6 +79,14 @@ struct decoder_input {
     const struct forwarded *forwarded;
 };
 
+// What is to be done with lines that follow one another: `bytes` of them, which are `lines`,
+// `blank` of them blank, are passed over; the next `offered` are offered one by one.
+struct line_run {
+    size_t bytes;
+    uint64_t lines, blank, offered;
+};
+enum { LINE_RUNS = 2 };
+
 struct decoder_type {
     const char *name; // "stormlog"
     size_t state_size;
@@ -98,6 +106,13 @@ struct decoder_type {
     // for a refusal or DECODE_NOTHING of records that were held. NULL: one record, one event.
     enum decode_category (*next)(void *state, struct arena *arena, struct event *event,
                                  struct decode_fault *fault);
+    // Where records are lines, finds those that need not be decoded: what is passed over would be
+    // DECODE_NOTHING, and changes nothing of what becomes of the others, which are offered. `text`
+    // begins with a line that was not offered yet, and its last line may not be whole: of that
+    // nothing is said. Fills `runs`, of which the first may pass nothing over, in their order; to
+    // be asked again behind them. O(text), and allocates nothing in steady state. NULL: all are
+    // offered.
+    void (*pass_over)(void *state, struct slice text, struct line_run runs[LINE_RUNS]);
     // Whether records are held; they are given back by `next` once more have come, or at the latest
     // after `finish`, which says that nothing more comes, or not for long. NULL: never.
     bool (*holds)(const void *state);

@@ -72,6 +72,10 @@ struct batch {
     // With `last` over inputs that end: paths that were named and where nothing could be read.
     const struct slice *missing_inputs;
     uint32_t missing_count;
+    // The same: all paths, where nothing stood in any of them but blank lines; else none.
+    const struct slice *empty_inputs;
+    uint32_t empty_count;
+    uint64_t refused_count; // the same: records that were refused
     bool ordered; // arrival order is defined (files in path order); false in a live pipeline
 
     // By event_class: whether a processor of this pipeline takes such events. NULL: not known.

@@ -98,6 +98,9 @@ struct runner {
     // what was found by it.
     const struct slice *missing_inputs;
     uint32_t missing_count;
+    const struct slice *empty_inputs; // all of them, where nothing stood in any
+    uint32_t empty_count;
+    uint64_t refused_count; // records
     struct verdict_title *titles;
     uint32_t title_count;
 };

@@ -24,6 +24,9 @@ static void judge(struct runner *runner, uint64_t as_of_ns, bool last, bool rest
     if (last) {
         batch.missing_inputs = runner->missing_inputs;
         batch.missing_count = runner->missing_count;
+        batch.empty_inputs = runner->empty_inputs;
+        batch.empty_count = runner->empty_count;
+        batch.refused_count = runner->refused_count;
     }
     runner->state.judged_ns = as_of_ns;
     runner->state.judged_any = true;

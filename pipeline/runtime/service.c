@@ -496,6 +496,7 @@ void service_free(struct service *service) {
     memory_give(service->pipelines);
     memory_give(service->exporters);
     memory_give(service->missing_inputs);
+    memory_give(service->empty_inputs);
     intake_release(&service->intake);
     lock_destroy(&service->reload_lock);
     lock_destroy(&service->status_lock);

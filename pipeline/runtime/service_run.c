@@ -49,6 +49,44 @@ static void tell_missing(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         service->pipelines[i].runner.missing_inputs = paths;
         service->pipelines[i].runner.missing_count = intake->missing_count;
+        service->pipelines[i].runner.refused_count = atomic_load(&intake->refused);
+    }
+}
+
+// Lists are empty as well: nothing was taken for a record.
+static bool is_empty(const struct source_figures *figures) {
+    return !figures->unread && !figures->torn &&
+           figures->accepted + figures->refused + figures->other == 0;
+}
+
+// The paths of all inputs of a feed behind the `count` others; false when something stands in one.
+static bool add_empty(const struct feed *feed, struct slice *paths, uint32_t *count) {
+    for (uint32_t i = 0; i < feed_source_count(feed); i++) {
+        struct report_source source;
+        if (!feed_source_report(feed, i, &source))
+            continue;
+        if (!is_empty(&source.figures))
+            return false;
+        paths[(*count)++] = source.path;
+    }
+    return true;
+}
+
+static void tell_empty(struct service *service) {
+    uint32_t room = 0, count = 0;
+    for (uint32_t i = 0; i < service->receiver_count; i++)
+        room += feed_source_count(service->receivers[i].feed);
+    struct slice *paths = memory_zero(room, sizeof *paths);
+    for (uint32_t i = 0; i < service->receiver_count; i++)
+        if (!add_empty(service->receivers[i].feed, paths, &count)) {
+            count = 0;
+            break;
+        }
+    memory_give(service->empty_inputs);
+    service->empty_inputs = paths;
+    for (uint32_t i = 0; i < service->pipeline_count; i++) {
+        service->pipelines[i].runner.empty_inputs = paths;
+        service->pipelines[i].runner.empty_count = count;
     }
 }
 
@@ -236,6 +274,7 @@ enum status service_run_once(struct service *service, struct error *error) {
     if (!listed)
         return status;
     tell_missing(service);
+    tell_empty(service);
     judge_last(service);
     enum status finished = finish_once(service, status == STATUS_OK ? error : NULL);
     return status != STATUS_OK ? status : finished;

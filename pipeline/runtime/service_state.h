@@ -108,6 +108,7 @@ struct service {
     atomic_bool dozing;  // the main loop sleeps for long
     struct intake intake;
     struct slice *missing_inputs; // with inputs that end; NULL before the last evaluation
+    struct slice *empty_inputs;   // the same
     struct instance *extensions;
     uint32_t extension_count;
     struct run_receiver *receivers;

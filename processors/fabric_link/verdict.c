@@ -272,7 +272,10 @@ void fabric_verdict(const struct fabric_config *config, const struct told_link *
         accuse(config, fault, builder);
     else
         hand_over(told, builder);
-    builder->verdict.partial = told->node == STRING_NONE || told->told_by[0] != '\0';
+    if (told->node == STRING_NONE)
+        builder_partial(builder, "nothing says on which node it is");
+    if (told->told_by[0] != '\0')
+        builder_partial(builder, "the rest is told by another verdict");
     add_entities(builder, fault);
     add_evidence(builder, fault);
     const char *where =

@@ -182,6 +182,16 @@ static void finish(struct verdict_builder *builder, const struct told_fault *fau
                    2);
 }
 
+static void tell_not_seen(struct verdict_builder *builder, const struct told_fault *fault,
+                          const struct fault_item *anchor, bool is_told_elsewhere) {
+    if (fault->node == STRING_NONE)
+        builder_partial(builder, "nothing says on which node it is");
+    if (is_told_elsewhere)
+        builder_partial(builder, "the rest is told by another verdict");
+    if (is_gauge(anchor))
+        builder_partial(builder, "no line of a kernel log tells of the Xid");
+}
+
 void gpu_fault_verdict(const struct gpu_fault *self, const struct told_fault *fault,
                        const struct fault_burst *burst, const char *told_by,
                        struct verdict_builder *builder) {
@@ -192,8 +202,7 @@ void gpu_fault_verdict(const struct gpu_fault *self, const struct told_fault *fa
         accuse(self, fault, burst, builder);
     else
         hand_over(told_by, gpu_spoken_name(fault->node, uuid, fault->address, arena), builder);
-    builder->verdict.partial =
-        fault->node == STRING_NONE || told_by[0] != '\0' || is_gauge(burst->anchor);
+    tell_not_seen(builder, fault, burst->anchor, told_by[0] != '\0');
     builder_gpu(builder, fault->node, uuid, fault->address,
                 burst->anchor->kind == FAULT_APPLICATION ? ROLE_VICTIM : ROLE_SUSPECT);
     // What names it first, so that a flood does not push it out; the order is made afterwards.
@@ -274,7 +283,8 @@ void gpu_fault_together_verdict(const struct gpu_fault *self, const struct loss_
                   "Cordon and drain {node} and reboot it; look for what these GPUs share: a PCIe "
                   "switch, their power, the driver.",
                   fields);
-    builder->verdict.partial = !by_line;
+    if (!by_line)
+        builder_partial(builder, "no line of a kernel log tells of any of the Xids");
     name_gpus(self, group, builder);
     builder_attribute(builder, "k8s.node.name", intern_slice(first->node));
     if (anchor->xid != NULL)

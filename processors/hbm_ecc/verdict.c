@@ -250,7 +250,7 @@ static void add_end(struct verdict_builder *builder, const struct ecc_incident *
                     const char *why, const char *gpu) {
     const struct text_field fields[] = {{"gpu", gpu}, {"why", why}, {NULL, NULL}};
     builder_rate(builder, SEVERITY_INFO, CONFIDENCE_OF_ENDED, "monitor");
-    builder->verdict.partial = true;
+    builder_partial(builder, "only what it began with is told here");
     builder_texts(builder, "{gpu}: {why}", "Nothing to do.", fields);
     builder_evidence(builder, EVIDENCE_CAUSE, incident->anchor_ns,
                      anchor_uid(incident, builder->arena), "what the incident began with");
@@ -285,7 +285,8 @@ static void add_burst(struct verdict_builder *builder, const struct ecc_config *
     bool double_bit = kind == ECC_UNCORRECTABLE && incident->seen_dbe != 0;
     builder_rate(builder, double_bit ? SEVERITY_CRITICAL : WORDS[words].severity,
                  confidence_of(kind, config, incident), WORDS[words].action);
-    builder->verdict.partial = kind != ECC_STORM && incident->seen_xid == 0;
+    if (kind != ECC_STORM && incident->seen_xid == 0)
+        builder_partial(builder, "no line of a kernel log tells of it");
     builder_texts(builder, WORDS[words].headline, WORDS[words].remediation, fields);
     add_evidence(builder, burst);
     add_xid_attribute(builder, burst);

@@ -182,7 +182,9 @@ static void tell_uncorrectable(const struct telling *telling) {
               (has_xid ? config->xid_bonus : 0) -
               (telling->is_suspect ? config->port_only_penalty : 0) -
               (incident->has_lines ? 0 : config->counter_only_penalty));
-    builder->verdict.partial = !incident->has_device_line;
+    if (!incident->has_device_line)
+        builder_partial(builder, incident->has_lines ? "no line of the device itself tells of it"
+                                                     : "no line of a kernel log tells of it");
     for (uint32_t i = 0; i < incident->evidence_count; i++)
         add_report(telling, &incident->evidence[i]);
     if (has_xid)
@@ -285,7 +287,9 @@ static void tell_storm(const struct telling *telling) {
     begin(telling, "correctable_storm", SEVERITY_WARNING, "check_link",
           telling->config->confidence_storm -
               (telling->is_suspect ? telling->config->port_only_penalty : 0));
-    builder->verdict.partial = by_log;
+    if (by_log)
+        builder_partial(builder,
+                        "no counter of its errors was read, and the kernel leaves lines out");
     add_storm(telling, EVIDENCE_CAUSE);
     builder_texts(builder,
                   "PCIe link of {word} {name} on {node} {has} {at_least}{rate} {what} a "

@@ -9,6 +9,7 @@
 #include "base/text/cut.h"
 #include "base/text/human.h"
 #include "base/text/utf8.h"
+#include "pipeline/model/event.h"
 #include "pipeline/model/series.h"
 
 #include <assert.h>
@@ -224,6 +225,32 @@ static void add_entities(const struct writing *writing) {
     }
 }
 
+static const char *some_ranks(uint32_t count, int32_t first, struct arena *arena) {
+    return count == 1 ? arena_format(arena, "rank %d", first)
+                      : arena_format(arena, "%u ranks", count);
+}
+
+// Whom the answer is without; NULL: nobody.
+static const char *not_seen(const struct memory_finding *finding, struct arena *arena) {
+    const struct evaluation *evaluation = finding->evaluation;
+    uint32_t few = 0, missing = evaluation->missing_count;
+    int32_t first = RANK_NONE;
+    if (!finding->cause->suspects.sparse)
+        return NULL;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        if (evaluation->ranks[i].sample_count >= 2 && evaluation->ranks[i].in_generation)
+            continue;
+        first = few++ == 0 ? evaluation->ranks[i].series->rank : first;
+    }
+    if (missing == 0)
+        return arena_format(arena, "too few samples of %s were read",
+                            few == 0 ? "some ranks" : some_ranks(few, first, arena));
+    return arena_format(
+        arena, "no samples of %s were read%s",
+        some_ranks(missing, evaluation->missing_ranks[0], arena),
+        few == 0 ? "" : arena_format(arena, ", and too few of %s", some_ranks(few, first, arena)));
+}
+
 static void add_attributes(const struct writing *writing) {
     const struct memory_finding *finding = writing->finding;
     const struct cause *cause = finding->cause;
@@ -248,6 +275,7 @@ static void add_attributes(const struct writing *writing) {
         {"culprit.lead_ns", arena_number(arena, first->lead_ns)},
         {"culprit.median_other_growth_bytes",
          arena_number(arena, cause->median_other_growth_bytes)},
+        {"culprit.not_seen", not_seen(finding, arena)},
         {"culprit.peak_delta_bytes", arena_number(arena, first->spike.growth_bytes)},
         {"culprit.phase", arena_text(arena, phase_text(phase, arena))},
         {"culprit.phase_resolution", RESOLUTIONS[phase->resolution]},

@@ -236,8 +236,8 @@ void eviction_verdict_build(const struct eviction_finding *finding,
     builder_begin(builder, builder->arena, PATTERN, KINDS[finding->kind].name);
     builder_rate(builder, KINDS[finding->kind].severity, confidence_of(finding, config),
                  finding->cancelled ? "monitor" : KINDS[finding->kind].action);
-    builder->verdict.partial =
-        finding->kind == EVICTION_NODE_PRESSURE && finding->transition == NULL;
+    if (finding->kind == EVICTION_NODE_PRESSURE && finding->transition == NULL)
+        builder_partial(builder, "no condition of the node was seen that explains it");
     set_texts(finding, builder);
     add_entities(builder, finding);
     if (finding->show_sustained)

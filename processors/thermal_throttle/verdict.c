@@ -299,7 +299,8 @@ void thermal_verdict_gpu(const struct thermal_window *window,
     builder_begin(builder, builder->arena, PATTERN, KINDS[kind].name);
     struct verdict *verdict = &builder->verdict;
     verdict->job = gpu->job;
-    verdict->partial = !incident->has_reasons;
+    if (!incident->has_reasons)
+        builder_partial(builder, "the reasons why its clocks are low are not exported");
     builder_rate(builder, KINDS[kind].severity,
                  confidence_of(window->config, verdict->partial ? THERMAL_BY_COUNTER : kind),
                  "check_cooling");
@@ -369,14 +370,14 @@ void thermal_verdict_node(const struct thermal_window *window, const uint32_t *m
     struct verdict *verdict = &builder->verdict;
     verdict->job = anchor->job;
     builder_rate(builder, SEVERITY_ERROR, window->config->confidence_node, "check_cooling");
-    verdict->partial = true;
+    bool has_reasons = false;
     builder_entity(builder, "node", ROLE_CULPRIT,
                    node == STRING_NONE ? "an unnamed node" : intern_slice(node).data);
     for (uint32_t i = 0; i < member_count; i++) {
         const struct thermal_incident *incident = thermal_incident_at(window, members[i]);
         const struct thermal_gpu *gpu = thermal_gpu_at(window, incident->gpu);
         const char *name = gpu_name(gpu, arena);
-        verdict->partial = verdict->partial && !incident->has_reasons;
+        has_reasons = has_reasons || incident->has_reasons;
         builder_entity(builder, "gpu", ROLE_SUSPECT, on_node(node, name, arena));
         builder_evidence(
             builder, EVIDENCE_CAUSE, incident->start_ns, start_uid(gpu, incident, arena),
@@ -384,6 +385,8 @@ void thermal_verdict_node(const struct thermal_window *window, const uint32_t *m
             path_field(incident, incident->start_path, incident->first_spelled, arena));
         last = incident->last_ns >= last->last_ns ? incident : last;
     }
+    if (!has_reasons)
+        builder_partial(builder, "the reasons why their clocks are low are not exported");
     add_last_hot(builder, thermal_gpu_at(window, last->gpu), last);
     builder_attribute(builder, "k8s.node.name", intern_slice(node));
     set_node_texts(builder, node, newest->start_ns - first->start_ns, member_count,

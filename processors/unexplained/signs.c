@@ -25,6 +25,7 @@ const struct row_type SIGN_ROWS = KEYED_ROW_TYPE(
 #define ENDS    SIGN_ENDS
 #define FOLLOWS SIGN_FOLLOWS
 #define REPORT  SIGN_REPORT
+#define STATE   SIGN_STATE
 
 // By enum observation_kind; without words it is no sign.
 static const struct sign_kind {
@@ -45,10 +46,19 @@ static bool text_is(const struct observation *observation, enum fact_key key, co
     return observation_text(observation, key, &text) && slice_equal(text, slice_of(wanted));
 }
 
+bool sign_is_end(const struct observation *observation) {
+    return observation->kind == OBSERVATION_NFS_STALL
+               ? text_is(observation, FACT_STATE, "end")
+               : observation->kind == OBSERVATION_HEALTH_EVENT &&
+                     observation_is(observation, FACT_HEALTHY, false);
+}
+
 // What a kind is a sign of only now and then.
 static bool is_failure(const struct event *event) {
     const struct observation *observation = event->observation;
     int64_t code = -1, local_rank;
+    if (sign_is_end(observation))
+        return false;
     switch (observation->kind) {
     case OBSERVATION_MACHINE_CHECK:
     case OBSERVATION_MEMORY_ERROR:
@@ -60,8 +70,7 @@ static bool is_failure(const struct event *event) {
     case OBSERVATION_JOB_CONDITION: // not one that was suspended: it waits for its turn
         return !text_is(observation, FACT_CONDITION, "Suspended");
     case OBSERVATION_HEALTH_EVENT:
-        return observation_is(observation, FACT_FATAL, false) &&
-               !observation_is(observation, FACT_HEALTHY, false);
+        return observation_is(observation, FACT_FATAL, false);
     case OBSERVATION_CONTAINER_TERMINATED:
         return !observation_number(observation, FACT_EXIT_CODE, &code) || code != 0;
     default:
@@ -223,7 +232,23 @@ static void put_who(struct writing *writing, const struct sign *sign, struct are
 
 // -- keeping --------------------------------------------------------------------------------------
 
-static uint64_t hash_who(const struct observation *observation) {
+// Which of several states of a machine it is.
+static uint64_t hash_state(uint64_t hash, const struct observation *observation) {
+    static const enum fact_key names[] = {FACT_GPU_UUID, FACT_DEVICE, FACT_REASON, FACT_SERVER};
+    int64_t port = -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct slice text = SLICE("");
+        observation_text(observation, names[i], &text);
+        hash = hash_more(hash_more(hash, text.data, text.size), "", 1);
+    }
+    const struct fact *gpu = observation_fact(observation, FACT_GPU);
+    if (gpu != NULL)
+        hash = hash_more(hash, &gpu->address, sizeof gpu->address);
+    observation_number(observation, FACT_PORT, &port);
+    return hash_more(hash, &port, sizeof port);
+}
+
+uint64_t sign_who(const struct observation *observation) {
     static const enum fact_key names[] = {FACT_POD, FACT_CONTAINER, FACT_CONDITION, FACT_JOB};
     static const enum fact_key numbers[] = {FACT_PID, FACT_LOCAL_RANK};
     uint64_t hash = HASH_START;
@@ -237,7 +262,11 @@ static uint64_t hash_who(const struct observation *observation) {
         observation_number(observation, numbers[i], &number);
         hash = hash_more(hash, &number, sizeof number);
     }
-    return hash;
+    // Of conditions the type is all.
+    bool is_state = (KINDS[observation->kind].flags & SIGN_STATE) != 0;
+    return is_state && observation->kind != OBSERVATION_NODE_CONDITION
+               ? hash_state(hash, observation)
+               : hash;
 }
 
 static bool has_no_time(const struct event *event) {
@@ -261,7 +290,7 @@ enum time_of sign_time_of(const struct sign *sign) {
 }
 
 static struct sign_key key_of(const struct event *event) {
-    uint64_t who = hash_who(event->observation);
+    uint64_t who = sign_who(event->observation);
     return (struct sign_key){
         .job = event->job,
         .node = event->node,
@@ -274,16 +303,41 @@ static struct sign_key key_of(const struct event *event) {
     };
 }
 
+// An exception is the same in a traceback and in an error file, of which one knows the module of
+// its type. Of anything else it is the words.
+static uint64_t hash_said(const struct sign_kind *kind, const struct observation *observation,
+                          struct slice words) {
+    struct slice type, message = SLICE("");
+    if ((kind->flags & SIGN_REPORT) != 0 || !observation_text(observation, FACT_EXCEPTION, &type))
+        return hash_slice(words);
+    const char *dot = type.size == 0 ? NULL : memrchr(type.data, '.', type.size);
+    if (dot != NULL)
+        type = text_from(type, (size_t)(dot - type.data) + 1);
+    observation_text(observation, FACT_MESSAGE, &message);
+    message = text_trim(text_until(text_trim(message), '\n'));
+    return hash_more(hash_more(hash_slice(type), "", 1), message.data, message.size);
+}
+
+// Who it is, as far as it is no part of the key.
+static void set_process(struct sign *sign, const struct event *event) {
+    int64_t local_rank = -1;
+    sign->pid = -1;
+    observation_number(event->observation, FACT_LOCAL_RANK, &local_rank);
+    sign->local_rank = (int32_t)local_rank;
+    if (observation_number(event->observation, FACT_PID, &sign->pid) &&
+        (sign->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE)
+        sign->flags |= SIGN_PROCESS;
+}
+
 static void fill(struct sign *sign, const struct sign_kind *kind, const struct event *event,
                  struct arena *arena) {
     sign->time_ns = event->time_ns;
     sign->source = event->source;
     sign->position = event->position;
     sign->flags = kind->flags | time_flags(event);
-    int64_t pid;
-    if ((kind->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE &&
-        observation_number(event->observation, FACT_PID, &pid))
-        sign->flags |= SIGN_PROCESS;
+    if (observation_is(event->observation, FACT_VICTIM, false))
+        sign->flags |= SIGN_FOLLOWS;
+    set_process(sign, event);
     struct writing writing;
     writing.observation = event->observation;
     writing.size = 0;
@@ -296,6 +350,8 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
         const char *name = observation_name(event->observation->kind);
         put(&writing, name, strlen(name));
     }
+    struct slice words = {writing.text + before, writing.size - before};
+    sign->said = hash_said(kind, event->observation, words);
     row_text_say(sign->text, SIGN_TEXT_MAX, (struct slice){writing.text, writing.size});
 }
 

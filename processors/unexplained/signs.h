@@ -28,6 +28,7 @@ enum sign_flag {
     SIGN_AFTER = 1 << 8,      // its time is that of a line before
     SIGN_APP_LINE = 1 << 10,  // of EVENT_APP_LINE
     SIGN_OF_RECEIPT = 1 << 9, // of SIGN_TIMELESS: when it was received, else when it was written
+    SIGN_STATE = 1 << 11,     // it lasts until its source says that it is over
 };
 
 struct sign_key {
@@ -43,9 +44,13 @@ struct sign {
     struct row_head head;
     struct sign_key key;
     uint64_t time_ns, last_ns;
+    uint64_t over_ns;  // of SIGN_STATE: when it was over; 0: nobody said so
     uint64_t position; // in its source
     string_id source;  // path
     uint32_t flags;
+    uint64_t said;            // hash of what is said, whoever says it
+    int64_t pid;              // -1: not known
+    int32_t local_rank;       // -1: not known
     char text[SIGN_TEXT_MAX]; // "rank 3 on gpu-a: …", ended by a zero byte
 };
 
@@ -54,6 +59,10 @@ extern const struct row_type SIGN_ROWS;
 // The kinds of observations that are signs, ended by OBSERVATION_NONE.
 extern const uint8_t SIGN_KINDS[];
 
+// Hash of what names the writer, or what the observation is about, beside rank and node.
+uint64_t sign_who(const struct observation *observation);
+// Whether it says that a state is over.
+bool sign_is_end(const struct observation *observation);
 // Keeps what the event is a sign of, if it is one.
 void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
                struct arena *scratch);

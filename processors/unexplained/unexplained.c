@@ -10,7 +10,9 @@
 #include "processors/cluster/detector.h"
 #include "processors/cluster/verdict_builder.h"
 #include "processors/cluster/xid_text.h"
+#include "processors/unexplained/repeats.h"
 #include "processors/unexplained/signs.h"
+#include "processors/unexplained/states.h"
 
 #include <stdlib.h>
 
@@ -50,6 +52,8 @@ struct unexplained {
     struct unexplained_config config;
     struct keyed_rows signs; // SIGN_ROWS
     struct row_bound bound;
+    struct keyed_rows ends; // STATE_END_ROWS
+    struct row_bound ends_bound;
     struct keyed_rows open; // OPEN_ROWS
     struct row_bound open_bound;
     uint32_t logs;  // enum log_seen bits
@@ -80,6 +84,7 @@ static const struct option OPTIONS[] = {
 
 static const struct state_row STATE[] = {
     STATE_ROWS(struct unexplained, signs, "unexplained.signs", SIGN_ROWS),
+    STATE_ROWS(struct unexplained, ends, "unexplained.ends", STATE_END_ROWS),
     STATE_ROWS(struct unexplained, open, "unexplained.open", OPEN_ROWS),
     STATE_STRUCT(struct unexplained, logs, "logs"),
     STATE_STRUCT(struct unexplained, round, "round"),
@@ -108,6 +113,7 @@ static void take(void *instance, const struct event *event, struct arena *scratc
     struct unexplained *self = instance;
     self->logs |= log_of(event);
     sign_take(&self->signs, &self->bound, event, scratch);
+    state_ends_take(&self->ends, &self->ends_bound, event, scratch);
 }
 
 static bool is_timeless(const struct sign *sign) {
@@ -224,6 +230,12 @@ static void mark_copies(struct unexplained *self, struct arena *arena) {
     }
 }
 
+static void mark_over(struct unexplained *self) {
+    struct sign *sign;
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
+        sign->over_ns = state_end_of(&self->ends, sign);
+}
+
 // -- what was survived ----------------------------------------------------------------------------
 
 // A job whose ranks write samples.
@@ -313,6 +325,10 @@ struct failure {
     string_id job;
     const struct sign **signs;
     uint32_t count;
+    const bool *again; // of each sign: another one says the same of the same process
+    uint32_t distinct; // those that are not
+    bool is_over;      // all that is told are states that ended
+    uint64_t lasts_ns; // the first that is not; UINT64_MAX: none with a time is
 };
 
 static int compare_left(const void *left, const void *right) {
@@ -351,6 +367,28 @@ static struct left *gather_left(const struct unexplained *self, uint64_t now_ns,
     return left;
 }
 
+static void find_ends(struct failure *failure) {
+    failure->is_over = true;
+    failure->lasts_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < failure->count; i++) {
+        const struct sign *sign = failure->signs[i];
+        failure->is_over = failure->is_over && sign->over_ns != 0;
+        if (sign->over_ns == 0 && !is_timeless(sign) && sign->time_ns < failure->lasts_ns)
+            failure->lasts_ns = sign->time_ns;
+    }
+}
+
+// A state that was over before the rest began. One that lasted meanwhile may be its cause.
+static bool is_past(const struct failure *failure, const struct sign *sign) {
+    return sign->over_ns != 0 && !failure->is_over && sign->over_ns < failure->lasts_ns;
+}
+
+static void find_repeats(struct failure *failure, struct arena *arena) {
+    failure->again = sign_repeats(failure->signs, failure->count, arena);
+    for (uint32_t i = 0; i < failure->count; i++)
+        failure->distinct += !failure->again[i];
+}
+
 // The next failure, which begins at `*at`, and leaves there where the one behind it begins.
 // `timeless`: those of its job without a time, when it is the first.
 static struct failure take_failure(const struct left *left, uint32_t count, uint32_t *at,
@@ -373,17 +411,20 @@ static struct failure take_failure(const struct left *left, uint32_t count, uint
     *at = end;
     while (*at < count && left[*at].job == job && is_timeless(left[*at].sign))
         ++*at;
+    find_repeats(&failure, arena);
+    find_ends(&failure);
     return failure;
 }
 
 // -- the verdict ----------------------------------------------------------------------------------
 
-// The only machine that says of itself that something failed; STRING_NONE: none or several do.
+// The only machine that says of itself that something failed, and not long before; STRING_NONE:
+// none or several do.
 static string_id only_node(const struct failure *failure) {
     string_id node = STRING_NONE;
     for (uint32_t i = 0; i < failure->count; i++) {
         const struct sign *sign = failure->signs[i];
-        if ((sign->flags & SIGN_OF_NODE) == 0 || sign->key.node == node)
+        if ((sign->flags & SIGN_OF_NODE) == 0 || sign->key.node == node || is_past(failure, sign))
             continue;
         if (node != STRING_NONE)
             return STRING_NONE;
@@ -417,28 +458,57 @@ static const char *advice(const struct unexplained *self, struct arena *arena) {
                                           look, missing);
 }
 
-static enum evidence_role role_of(const struct sign *sign) {
-    bool own = (sign->flags & (SIGN_FOLLOWS | SIGN_REPORT)) == 0;
+static enum evidence_role role_of(const struct failure *failure, const struct sign *sign) {
+    bool own = (sign->flags & (SIGN_FOLLOWS | SIGN_REPORT)) == 0 && !is_past(failure, sign);
     return own ? EVIDENCE_CAUSE : EVIDENCE_CONTEXT;
 }
 
+static const char *over_words(const struct sign *sign, struct arena *arena) {
+    if (sign->over_ns == 0)
+        return "";
+    __int128 lasted_ns = (__int128)sign->over_ns - sign->time_ns;
+    return arena_format(arena, " (over after %s)", duration_text(lasted_ns, arena));
+}
+
+static void tell_sign(struct verdict_builder *builder, const struct failure *failure, uint32_t i) {
+    const struct sign *sign = failure->signs[i];
+    uint64_t time_ns = sign_time_of(sign) == TIME_OF_EVENT ? sign->time_ns : 0;
+    const char *uid = sign_uid(sign, builder->arena);
+    builder_evidence(builder, role_of(failure, sign), time_ns, uid, "%s%s", sign->text,
+                     over_words(sign, builder->arena));
+    if (failure->again[i])
+        builder_evidence_repeats(builder, uid);
+}
+
+// The first ones, and up to as many that say the same again.
 static void tell_signs(struct verdict_builder *builder, const struct failure *failure) {
-    builder->evidence_max = SIGNS_SHOWN;
+    uint32_t told = 0, again = 0;
+    builder->evidence_max = 2 * SIGNS_SHOWN;
     builder->evidence_in_order = true;
-    for (uint32_t i = 0; i < failure->count; i++) {
-        const struct sign *sign = failure->signs[i];
-        uint64_t time_ns = sign_time_of(sign) == TIME_OF_EVENT ? sign->time_ns : 0;
-        builder_evidence(builder, role_of(sign), time_ns, sign_uid(sign, builder->arena), "%s",
-                         sign->text);
+    for (uint32_t i = 0; i < failure->count && told < SIGNS_SHOWN; i++) {
+        if (failure->again[i] && again == SIGNS_SHOWN)
+            continue;
+        tell_sign(builder, failure, i);
+        again += failure->again[i];
+        told += !failure->again[i];
     }
+    builder->verdict.evidence_dropped = failure->distinct - told;
+}
+
+static int compare_telling(const struct failure *failure, const struct sign *a,
+                           const struct sign *b) {
+    return COMPARE_KEYS(COMPARE(is_past(failure, a), is_past(failure, b)),
+                        sign_compare_telling(a, b));
 }
 
 // The one that tells most of what happened, of equal ones the first.
 static const struct sign *most_telling(const struct failure *failure) {
-    const struct sign *best = failure->signs[0];
-    for (uint32_t i = 1; i < failure->count; i++)
-        if (sign_compare_telling(failure->signs[i], best) < 0)
+    const struct sign *best = NULL;
+    for (uint32_t i = 0; i < failure->count; i++)
+        if (!failure->again[i] &&
+            (best == NULL || compare_telling(failure, failure->signs[i], best) < 0))
             best = failure->signs[i];
+    assert(best != NULL); // what is repeated is there
     return best;
 }
 
@@ -459,19 +529,23 @@ static void build(const struct unexplained *self, const struct failure *failure,
     for (uint32_t i = 0; i < failure->count; i++)
         ends = ends || (failure->signs[i]->flags & SIGN_ENDS) != 0;
     builder_begin(builder, arena, PATTERN, "failure");
-    builder_rate(builder, ends ? SEVERITY_ERROR : SEVERITY_WARNING, CONFIDENCE,
-                 ends ? "inspect_rank" : "monitor");
+    enum severity severity = ends               ? SEVERITY_ERROR
+                             : failure->is_over ? SEVERITY_INFO
+                                                : SEVERITY_WARNING;
+    builder_rate(builder, severity, CONFIDENCE, ends ? "inspect_rank" : "monitor");
     builder->verdict.job = failure->job;
-    builder->verdict.partial = true;
+    builder_partial(builder, "nothing that was read says why");
     if (node != STRING_NONE)
         builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(node).data);
     tell_signs(builder, failure);
     const struct sign *telling = most_telling(failure);
     builder->verdict.headline = slice_of(arena_format(
-        arena, "Not explained: %s%s", text_shown(slice_of(telling->text), TOLD_MAX, arena),
-        failure->count == 1 ? ""
-                            : arena_format(arena, " (and %u more sign%s of a failure)",
-                                           failure->count - 1, failure->count == 2 ? "" : "s")));
+        arena, "Not explained: %s%s%s", text_shown(slice_of(telling->text), TOLD_MAX, arena),
+        over_words(telling, arena),
+        failure->distinct == 1
+            ? ""
+            : arena_format(arena, " (and %u more sign%s of a failure)", failure->distinct - 1,
+                           failure->distinct == 2 ? "" : "s")));
     builder->verdict.remediation = slice_of(advice(self, arena));
     if (sign_time_of(first) != TIME_OF_EVENT)
         builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(sign_time_of(first))));
@@ -511,7 +585,12 @@ static void end_others(struct unexplained *self, struct batch *batch) {
             continue;
         struct verdict_builder builder = {.arena = batch->arena};
         const struct sign *first = &row->first;
-        struct failure failure = {row->job, &first, 1};
+        struct failure failure = {.job = row->job,
+                                  .signs = &first,
+                                  .count = 1,
+                                  .again = (const bool[]){false},
+                                  .distinct = 1};
+        find_ends(&failure);
         build(self, &failure, &builder);
         verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, true, 0);
         keyed_rows_remove(&self->open, row);
@@ -528,6 +607,7 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     self->round++;
     mark_explained(self, batch);
     mark_copies(self, batch->arena);
+    mark_over(self);
     mark_survived(self, batch);
     const struct left *left = gather_left(self, now_ns, batch->arena, &count);
     for (uint32_t at = 0; at < count;) {
@@ -544,6 +624,7 @@ static enum status start(void *instance, const void *config,
     (void)error;
     self->config = *(const struct unexplained_config *)config;
     self->bound.max = (uint32_t)self->config.max_signs;
+    self->ends_bound.max = (uint32_t)self->config.max_signs;
     self->open_bound.max = OPEN_MAX;
     return detector_begin(&self->base, PATTERN, context, take, judge);
 }
@@ -557,7 +638,8 @@ const struct component_type processor_unexplained = {
     .summary = "Tells of failures that no other detector explains: what failed, when, and first.",
     .stability = STABILITY_ALPHA,
     .presets = 1u << PRESET_ALL,
-    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_KERNEL | 1u << EVENT_APP_LINE,
+    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_KERNEL | 1u << EVENT_APP_LINE |
+             1u << EVENT_KUBERNETES,
     .observations = SIGN_KINDS,
     .evidence = EVIDENCE,
     .evidence_count = OPTION_COUNT(EVIDENCE),

@@ -119,7 +119,8 @@ static void accuse(struct verdict_builder *builder, const struct xid_config *con
     const struct xid_entry *anchor = choice->anchor;
     builder_rate(builder, choice->judgement.severity, confidence_of(config, finding),
                  action_graver(choice->judgement.action, recovery_action(choice->recovery)));
-    builder->verdict.partial = anchor->source == XID_FROM_GAUGE;
+    if (anchor->source == XID_FROM_GAUGE)
+        builder_partial(builder, "no line of a kernel log tells of the Xid");
     set_texts(builder, finding);
     builder_gpu(builder, finding->removal->node, finding->uuid, anchor->address, ROLE_CULPRIT);
     builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, anchor->code);
@@ -135,7 +136,7 @@ static void withdraw(struct verdict_builder *builder, const struct xid_finding *
     const struct text_field fields[] = {{"pod", pod_in_text(finding->removal, builder->arena)},
                                         {NULL, NULL}};
     builder_rate(builder, SEVERITY_INFO, CONFIDENCE_WITHDRAWN, "monitor");
-    builder->verdict.partial = true;
+    builder_partial(builder, "only that it no longer holds is told here");
     if (finding->removal->moved)
         builder_texts(builder, "The removal of pod {pod} is told by another verdict",
                       "See the verdict that names the uid of pod {pod}.", fields);

@@ -255,6 +255,17 @@ static enum decode_category any_next(void *memory, struct arena *arena, struct e
     return DECODE_END;
 }
 
+// Only lines of logs are searched; objects among them may be of any kind.
+static void any_pass_over(void *memory, struct slice text, struct line_run runs[LINE_RUNS]) {
+    enum { OTHERS = 256 };
+    struct any_state *state = memory;
+    memset(runs, 0, LINE_RUNS * sizeof *runs);
+    if (state->last != FORMAT_LOG || state->forwarded != NULL)
+        runs[0].offered = OTHERS;
+    else
+        log_pass_over(part_of(state, FORMAT_LOG), text, true, runs);
+}
+
 static bool any_holds(const void *memory) {
     struct any_state *state = (struct any_state *)(uintptr_t)memory;
     for (int i = 0; i < DECODER_COUNT; i++)
@@ -346,6 +357,7 @@ const struct decoder_type decoder_any = {
     .decode = any_decode,
     .tell_refused = any_tell_refused,
     .next = any_next,
+    .pass_over = any_pass_over,
     .holds = any_holds,
     .finish = any_finish,
     .cut = any_cut,

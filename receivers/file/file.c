@@ -170,6 +170,22 @@ void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed) 
 
 enum { NOTES_SAID = 3 }; // of those that give the reason
 
+// Directories, and nothing in any of them.
+static enum status nothing_there(const struct text_list *include, struct error *error) {
+    char text[ERROR_MESSAGE_MAX];
+    size_t used = 0;
+    uint32_t shown = include->count <= NOTES_SAID ? include->count : NOTES_SAID - 1;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < shown && used < sizeof text - 1; i++) {
+        const char *before = i == 0 ? "" : i + 1 == include->count ? " and " : ", ";
+        int written = snprintf(text + used, sizeof text - used, "%s%s", before, include->items[i]);
+        used += written < 0 ? 0 : (size_t)written;
+    }
+    if (shown < include->count && used < sizeof text - 1)
+        snprintf(text + used, sizeof text - used, " and %u more", include->count - shown);
+    return error_set(error, STATUS_NOT_FOUND, "there is nothing to read: no file is in %s", text);
+}
+
 // Why nothing was found, from the notes of the search: a few of them, as they are mostly alike.
 static enum status nothing_found(const struct file_receiver *receiver, struct error *error) {
     assert(receiver->found.count == 0 && receiver->config->include.count > 0);
@@ -187,9 +203,8 @@ static enum status nothing_found(const struct file_receiver *receiver, struct er
     }
     if (shown < count && used < sizeof text - 1)
         snprintf(text + used, sizeof text - used, "; and %u more", count - shown);
-    const char *first = receiver->config->include.items[0];
     if (used == 0)
-        return error_set(error, STATUS_NOT_FOUND, "no telemetry file is in %s", first);
+        return nothing_there(&receiver->config->include, error);
     return error_set(error, STATUS_NOT_FOUND, "there is nothing to read: %s", text);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text/cut.h"
 #include "base/text/time_zone.h"
 #include "receivers/decode/flight_recorder/dump_path.h"
 #include "receivers/decode/formats.h"
@@ -297,6 +298,12 @@ static void tell_unread(const struct file_reader *reader, struct source *source,
     feed_tell_refused(reader->sink.feed, source, SLICE(""), 1, why);
 }
 
+// Of Windows' editors some leave a byte order mark in an empty file.
+static bool is_blank(struct slice text) {
+    text_skip(&text, SLICE("\xef\xbb\xbf"));
+    return text_is_blank(text);
+}
+
 // Reads until the format is known. False when there is nothing to read, or not yet.
 static bool find_format(struct file_reader *reader, struct source *source,
                         struct format_guess *guess, bool *waits) {
@@ -308,7 +315,7 @@ static bool find_format(struct file_reader *reader, struct source *source,
     } while (!guess->decided);
     if (!more && is_cut_short(reader))
         return false;
-    bool blank = text_is_blank(window_rest(&reader->window)) && !more;
+    bool blank = is_blank(window_rest(&reader->window)) && !more;
     // What bears the name of a dump was to be one: it is refused, with all that follows from that.
     if (blank && is_dump(reader, feed_source_path(source)) &&
         !feed_source_figures(source)->unread) {

@@ -134,11 +134,50 @@ static void take_line(struct record_sink *sink, struct record_stream *stream, st
     (void)record_sink_offer(sink, stream->source, line, position);
 }
 
+// Offers the first line of the bytes from `at` on; returns what is behind it, NULL when it is not
+// whole.
+static const char *take_first(struct record_sink *sink, struct record_stream *stream,
+                              struct slice bytes, const char *at) {
+    const char *end = bytes.data + bytes.size;
+    const char *newline = at == end ? NULL : memchr(at, '\n', (size_t)(end - at));
+    if (newline == NULL)
+        return NULL;
+    if (stream->skipping)
+        stream->skipping = false;
+    else
+        take_line(sink, stream, (struct slice){at, (size_t)(newline - at)},
+                  (size_t)(newline + 1 - bytes.data));
+    return newline + 1;
+}
+
+// Passes over the lines from `at` on that need not be offered; returns what is behind them.
+static const char *pass_lines(struct record_sink *sink, struct record_stream *stream,
+                              struct slice bytes, const char *at) {
+    enum { NOT_NOW = 64 };
+    struct line_run runs[LINE_RUNS];
+    struct slice rest = {at, bytes.size - (size_t)(at - bytes.data)};
+    if (!feed_pass_lines(sink->feed, stream->source, rest, runs)) {
+        stream->to_offer = NOT_NOW;
+        return at;
+    }
+    for (int i = 0; i < LINE_RUNS; i++) {
+        // Between two runs all lines are whole.
+        for (; runs[i].lines > 0 && stream->to_offer > 0; stream->to_offer--)
+            at = take_first(sink, stream, bytes, at);
+        at += runs[i].bytes;
+        stream->done.records += runs[i].lines;
+        if (runs[i].lines > 0)
+            stream_reach(stream, stream->done.records,
+                         stream->done.offset + (uint64_t)(at - bytes.data));
+        stream->to_offer += runs[i].offered;
+    }
+    return at;
+}
+
 size_t records_take_lines(struct record_sink *sink, struct record_stream *stream,
                           struct slice bytes) {
     const char *at = bytes.data;
     const char *end = bytes.data + bytes.size;
-    const char *newline;
     for (;;) {
         if (!stream->skipping && stream->place == NULL && begins_foreseen(&stream->foreseen, at)) {
             const char *behind = take_foreseen(sink, stream, at, end);
@@ -147,14 +186,13 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
                 continue;
             }
         }
-        if (at == end || (newline = memchr(at, '\n', (size_t)(end - at))) == NULL)
+        if (stream->to_offer == 0 && !stream->skipping && at < end)
+            at = pass_lines(sink, stream, bytes, at);
+        const char *behind = take_first(sink, stream, bytes, at);
+        if (behind == NULL)
             break;
-        if (stream->skipping)
-            stream->skipping = false;
-        else
-            take_line(sink, stream, (struct slice){at, (size_t)(newline - at)},
-                      (size_t)(newline + 1 - bytes.data));
-        at = newline + 1;
+        at = behind;
+        stream->to_offer -= stream->to_offer > 0;
     }
     return (size_t)(at - bytes.data);
 }

@@ -63,10 +63,11 @@ class Suite:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
         self.checks = Checks()
+        self.code = 0  # that is expected
 
     def analyze(self, *arguments):
         done = run(self.binary, "analyze", *arguments)
-        self.checks.check(done.code == 0, lambda: "%s: %d: %s" % (arguments, done.code,
+        self.checks.check(done.code == self.code, lambda: "%s: %d: %s" % (arguments, done.code,
                                                                   done.errors()))
         return done.out.decode("utf-8")
 
@@ -99,8 +100,8 @@ class Suite:
         done = run(self.binary, "run", "--once", "--config", config)
         return [json.loads(line)["msg"] for line in done.errors().splitlines() if line[:1] == "{"]
 
-    def one(self, folder, answer):
-        inputs = inputs_of(folder)
+    def one(self, folder, inputs, answer, code=0):
+        self.code = code
         verdicts = [json.loads(line) for line in
                     self.analyze("-q", "--output", "verdicts", *inputs).splitlines()]
         headline = self.report(inputs)
@@ -117,12 +118,34 @@ class Suite:
             self.checks.check(headline.startswith(("Healthy: ", "Nothing was found")),
                               "%s: %s" % (folder, headline))
 
+    def empty(self):
+        """That nothing stands in an input is said, and of which."""
+        names = {name: os.path.join(self.folder, name)
+                 for name in ("none.log", "blank.log", "mark.log", "list.json", "word.log")}
+        for name, text in {"none.log": b"", "blank.log": b"\n \n\r\n",
+                           "mark.log": b"\xef\xbb\xbf\n", "list.json": b"[]\n",
+                           "word.log": b"hello\n"}.items():
+            with open(names[name], "wb") as file:
+                file.write(text)
+        nothing = "Nothing was found, and nothing is known: "
+        for name in ("none.log", "blank.log", "mark.log", "list.json"):
+            self.one(name, [names[name]], nothing + names[name] + " is empty.")
+        self.one("several", [names["none.log"], names["blank.log"]],
+                 nothing + names["blank.log"] + " and " + names["none.log"] + " are empty.")
+        self.one("one of two", [names["none.log"], names["word.log"]],
+                 nothing + "none of what was read is of a kind")
+        names["undated.log"] = os.path.join(self.folder, "undated.log")
+        with open(names["undated.log"], "w", encoding="utf-8") as file:
+            file.write("NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n")
+        self.one("refused", [names["undated.log"]], nothing + "1 record was refused", 65)
+
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(os.path.abspath(sys.argv[1]), folder)
         for run_folder, answer in RUNS:
-            suite.one(run_folder, answer)
+            suite.one(run_folder, inputs_of(run_folder), answer)
+        suite.empty()
         return suite.checks.finish()
 
 

@@ -274,6 +274,9 @@ class Suite:
             newest = max(int(piece["time_unix_nano"]) for piece in verdict["evidence_trail"]
                          if "time_unix_nano" in piece)
             self.checks.equal(end, newest, said + "its end is its latest evidence")
+            self.checks.equal("culprit.not_seen" in verdict.get("attributes", {}),
+                              verdict["completeness"] == "partial",
+                              said + "it says what was not seen where that is so")
             told = " ".join(run(self.binary, "analyze", "--quiet", "--explain", verdict["id"],
                                 events).text().split())
             self.checks.check("began %s UTC" % moment(begin) in told, said + "begin in text")

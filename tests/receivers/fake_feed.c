@@ -403,6 +403,15 @@ void feed_tell_refused(struct feed *feed, struct source *source, struct slice st
              feed->unread.unreadable.data);
 }
 
+bool feed_pass_lines(struct feed *feed, struct source *source, struct slice text,
+                     struct line_run runs[LINE_RUNS]) {
+    (void)feed;
+    (void)source;
+    (void)text;
+    (void)runs;
+    return false;
+}
+
 void feed_pass_over(struct feed *feed, struct source *source, uint64_t count) {
     (void)feed;
     source->figures.other += count;

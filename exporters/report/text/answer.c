@@ -89,6 +89,37 @@ static const char *doubt(struct text_page *page, const struct coverage *coverage
     return coverage->job_count > 0 ? NULL : "but nothing that was read says how a job went";
 }
 
+// "a.log and b.log are empty"; of many the first.
+static const char *empty_words(struct text_page *page, const struct batch *batch) {
+    enum { SHOWN_MAX = 3 };
+    struct arena *arena = page->arena;
+    const char *text = "";
+    uint32_t count = batch->empty_count, shown = count <= SHOWN_MAX ? count : SHOWN_MAX - 1;
+    for (uint32_t i = 0; i < shown; i++) {
+        struct slice path = batch->empty_inputs[i];
+        const char *name =
+            slice_equal(path, SLICE("-")) ? "standard input" : page_shown(page, path, 0);
+        const char *before = i == 0 ? "" : i + 1 == count ? " and " : ", ";
+        text = arena_format(arena, "%s%s%s", text, before, name);
+    }
+    if (shown < count)
+        text = arena_format(arena, "%s and %u more inputs", text, count - shown);
+    return arena_format(arena, "%s %s empty", text, count == 1 ? "is" : "are");
+}
+
+// Why nothing is known. What was refused may have been what tells.
+static const char *unknown_words(struct text_page *page, const struct batch *batch) {
+    if (batch->empty_count > 0)
+        return empty_words(page, batch);
+    if (batch->refused_count > 0)
+        return arena_format(page->arena,
+                            "%" PRIu64
+                            " record%s refused, and nothing else that was read is of a "
+                            "kind that culprit knows",
+                            batch->refused_count, batch->refused_count == 1 ? " was" : "s were");
+    return "none of what was read is of a kind that culprit knows";
+}
+
 // Nothing was found.
 static struct answer nothing(struct text_page *page, const struct verdict *verdicts, uint32_t count,
                              const struct batch *batch, const struct seen *seen) {
@@ -96,8 +127,9 @@ static struct answer nothing(struct text_page *page, const struct verdict *verdi
     const char *but = doubt(page, &coverage, verdicts, count, batch, seen);
     if (seen->event_count == 0 && coverage.job_count == 0)
         return (struct answer){ANSWER_NOTHING,
-                               "Nothing was found, and nothing is known: none of what was read is "
-                               "of a kind that culprit knows.",
+                               arena_format(page->arena,
+                                            "Nothing was found, and nothing is known: %s.",
+                                            unknown_words(page, batch)),
                                NULL};
     const char *where = looked_at(page, batch, &coverage, seen);
     if (but == NULL)

@@ -402,6 +402,25 @@ static inline void take_telemetry(struct feed *feed, struct source *source, stru
     end_record(feed);
 }
 
+bool feed_pass_lines(struct feed *feed, struct source *source, struct slice text,
+                     struct line_run runs[LINE_RUNS]) {
+    const struct decoder_type *decoder = source->decoder;
+    if (decoder->pass_over == NULL || source->forwarded != NULL || is_repeated(feed))
+        return false;
+    decoder->pass_over(source->decoder_state, text, runs);
+    uint64_t lines = 0, blank = 0;
+    for (int i = 0; i < LINE_RUNS; i++) {
+        lines += runs[i].lines;
+        blank += runs[i].blank;
+    }
+    source->figures.blank += blank;
+    if (lines > 0) {
+        feed_touch(feed, source);
+        feed_pass_over(feed, source, lines - blank);
+    }
+    return true;
+}
+
 bool feed_offer_foreseen(struct feed *feed, struct source *source, const struct event *events,
                          uint32_t count, uint64_t position) {
     assert(feed->magic == FEED_MAGIC && source->magic == SOURCE_MAGIC);

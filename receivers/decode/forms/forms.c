@@ -9,6 +9,7 @@
 #include "base/text/find.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/forms/builtin.h"
+#include "receivers/decode/forms/literals.h"
 #include "receivers/decode/forms/needles.h"
 
 #include <assert.h>
@@ -35,6 +36,9 @@ struct forms {
     struct place *prefixes;
     uint16_t *by_byte[256];
     struct needles *needles;
+    // The same and those of readers in C, which stand behind them, to search whole logs for.
+    struct needles *search;
+    uint32_t place_count;
 };
 
 // -- making ---------------------------------------------------------------------------------------
@@ -45,7 +49,7 @@ static void index_forms(struct forms *forms) {
     for (uint32_t i = 0; i < rows->count; i++)
         count += rows->forms[i]->is_prefix ? 0 : rows->forms[i]->text_count;
     forms->places = arena_zero(&forms->arena, count + 1, sizeof *forms->places);
-    const char **texts = arena_zero(&forms->arena, count + 1, sizeof *texts);
+    const char **texts = arena_zero(&forms->arena, count + FORM_LITERAL_COUNT + 1, sizeof *texts);
     for (uint32_t i = 0; i < rows->count; i++)
         for (uint32_t k = 0; k < rows->forms[i]->text_count && !rows->forms[i]->is_prefix; k++) {
             const struct form_text *text = &rows->forms[i]->texts[k];
@@ -54,6 +58,10 @@ static void index_forms(struct forms *forms) {
             forms->places[at++] = (struct place){.form = i, .text = text};
         }
     forms->needles = needles_make(texts, count, &forms->arena);
+    for (unsigned i = 0; i < FORM_LITERAL_COUNT; i++)
+        texts[count + i] = FORM_LITERALS[i].text;
+    forms->search = needles_make(texts, count + FORM_LITERAL_COUNT, &forms->arena);
+    forms->place_count = count;
 }
 
 // Whether what a part takes may begin with this byte; not sure: it may.
@@ -270,6 +278,15 @@ bool forms_find(const struct forms *forms, struct slice message, struct form_mat
         memcpy(match->values, values, sizeof values);
     }
     return best != UINT32_MAX;
+}
+
+bool forms_search(const struct forms *forms, struct slice text, struct needle_walk *walk,
+                  size_t *place, bool *certain) {
+    uint32_t needle;
+    if (!needles_next(forms->search, text, walk, &needle, place))
+        return false;
+    *certain = needle >= forms->place_count && FORM_LITERALS[needle - forms->place_count].certain;
+    return true;
 }
 
 bool forms_find_prefix(const struct forms *forms, struct slice text, struct prefix_walk *walk,

@@ -2,6 +2,7 @@
 // All forms that are known, found by what a message says.
 #pragma once
 
+#include "receivers/decode/forms/needles.h"
 #include "receivers/decode/forms/rows.h"
 
 struct forms;
@@ -29,6 +30,12 @@ bool forms_find_then(const struct form_text *text, struct slice line, struct sli
 // The first form that the message has; false: none. O(message), whatever the rows are: a bounded
 // number of candidates, pattern_steps_max() steps for all of them together. Any thread.
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match);
+
+// The next place of the text at which something stands that a line must have to be read by a row,
+// or by a reader in C (literals.h); false: there is none. Begin with a walk of zeros; the places
+// come in about their order (needles.h). `certain`: as form_literal says. O(text). Any thread.
+bool forms_search(const struct forms *forms, struct slice text, struct needle_walk *walk,
+                  size_t *place, bool *certain);
 
 // The prefix in front of the text, behind `*end`; false: none of those that are known. Begin with
 // a walk of zeros; called again, it tries those that come after the one it gave.

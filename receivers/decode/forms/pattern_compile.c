@@ -5,6 +5,7 @@
 #include "base/text/cut.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -225,9 +226,19 @@ static bool take_parts(struct compiler *compiler) {
     return true;
 }
 
-// How well these bytes tell lines apart: words that every log has are made of small letters.
+// Whether lines of jobs that go well say it, many of them.
+static bool is_common(struct slice text) {
+    static const char *const words[] = {"Rank ", "rank ", "[rank", "INFO", "info"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (memmem(text.data, text.size, words[i], strlen(words[i])) != NULL)
+            return true;
+    return false;
+}
+
+// How well these bytes tell lines apart, 0: not at all. Words that every log has are made of small
+// letters.
 static int rarity(struct slice text) {
-    int score = 0;
+    int score = is_common(text) ? INT_MIN / 2 : 0;
     for (size_t i = 0; i < text.size; i++) {
         unsigned char c = (unsigned char)text.data[i];
         score += isupper(c)                        ? 3
@@ -235,7 +246,7 @@ static int rarity(struct slice text) {
                  : is_blank((char)c) || isdigit(c) ? 0
                                                    : 2;
     }
-    return score;
+    return score < 0 ? 0 : score;
 }
 
 // Bytes that an envelope of JSON writes in another way.
@@ -263,7 +274,7 @@ static void try_needle(struct pattern *pattern, struct slice literal, size_t bef
 
 // Among the literals that every match has; near the beginning: of the first that has one.
 static void try_all_needles(struct pattern *pattern, bool is_near, int *best) {
-    for (uint32_t i = 0; i < pattern->part_count && !(is_near && *best >= 0); i++) {
+    for (uint32_t i = 0; i < pattern->part_count && !(is_near && *best > 0); i++) {
         if (pattern->parts[i].type == PATTERN_OPTION)
             i += pattern->parts[i].count;
         else if (pattern->parts[i].type == PATTERN_LITERAL)
@@ -279,9 +290,11 @@ static bool choose_needle(struct compiler *compiler) {
                                 ? pattern->parts[0].literal
                                 : (struct slice){NULL, 0};
         try_needle(pattern, head, 0, &best);
-        if (best < 0 && head.size >= PATTERN_HEAD_MIN) {
-            pattern->needle_floats = true;
-            try_all_needles(pattern, true, &best);
+        if (best <= 0 && head.size >= PATTERN_HEAD_MIN) {
+            int near = best;
+            try_all_needles(pattern, true, &near);
+            pattern->needle_floats = near > best;
+            best = near;
         }
         return best >= 0 || fail(compiler, compiler->source.data,
                                  "a text that may stand anywhere begins with %d letters or signs, "

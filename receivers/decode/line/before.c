@@ -50,3 +50,8 @@ struct slice before_swap(struct before *before, uint64_t key, struct slice messa
     }
     return shown;
 }
+
+void before_forget(struct before *before) {
+    for (int i = 0; before != NULL && i < PLACES; i++)
+        before->lines[i].size = 0;
+}

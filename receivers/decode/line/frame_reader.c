@@ -25,6 +25,7 @@ enum {
     RECORD_LINES_MAX = 64,    // lines of one record that are frames of their own
     KMSG_HELD_MAX = 64 << 10, // a record of /dev/kmsg has less than 8 KiB
     LABEL_LINES = 4,          // so many numbers that only count lines are no labels
+    LABELS_AGAIN = 2,         // numbers that came again so often are labels
 };
 
 struct bytes {
@@ -232,7 +233,7 @@ static void read_labels(struct frame_reader *reader, struct peel *peel, struct s
     labels->last = number;
     bool counts = labels->again == 0 && labels->ascending >= LABEL_LINES;
     if (reader->world_size == 0) {
-        peel->labels = labels->again >= 2 ? LABEL_TASK : LABEL_NONE;
+        peel->labels = labels->again >= LABELS_AGAIN ? LABEL_TASK : LABEL_NONE;
         return;
     }
     labels->beyond = labels->beyond || number >= reader->world_size;
@@ -725,6 +726,26 @@ bool frame_holds(const struct frame_reader *reader) {
     for (int i = 0; i < STREAMS; i++)
         holds = holds || reader->parts[i].lines > 0;
     return holds;
+}
+
+bool frame_is_of_lines(const struct frame_reader *reader) {
+    return reader->encoding == NULL && reader->journal == NULL && reader->dmesg == NULL &&
+           !frame_holds(reader);
+}
+
+bool frame_learns_labels(const struct frame_reader *reader) {
+    return reader->labels.again < LABELS_AGAIN;
+}
+
+void frame_reader_follow(struct frame_reader *reader, const struct frame_reader *other) {
+    for (int i = 0; i < STREAMS; i++)
+        reader->parts[i].lines = 0, reader->parts[i].text.size = 0;
+    reader->kmsg_lines = 0;
+    reader->kmsg.size = 0;
+    reader->begun = true;
+    reader->clock = other->clock;
+    reader->labels = other->labels;
+    reader->prefixes = other->prefixes;
 }
 
 void frame_finish(struct frame_reader *reader) {

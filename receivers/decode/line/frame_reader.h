@@ -14,6 +14,14 @@ enum frame_step {
 
 struct frame_reader;
 
+// Whether lines say all by themselves, and none is read with those before it: not in records of
+// several lines, nor while parts are held.
+bool frame_is_of_lines(const struct frame_reader *reader);
+// Whether it is still to be seen what numbers in front of lines are ("12: ").
+bool frame_learns_labels(const struct frame_reader *reader);
+// `reader` knows of the log what `other` does, and holds nothing; both are of the same source.
+void frame_reader_follow(struct frame_reader *reader, const struct frame_reader *other);
+
 // Memory of one source; freed with frame_reader_free. `input` as in decoder_type.begin.
 struct frame_reader *frame_reader_make(const struct decoder_input *input, enum frame_form form);
 void frame_reader_free(struct frame_reader *reader); // NULL is fine

@@ -14,13 +14,16 @@
 #include "receivers/decode/line/gather.h"
 #include "receivers/decode/line/reading.h"
 #include "receivers/decode/log/readers.h"
+#include "receivers/decode/log/search.h"
 #include "receivers/decode/tagged/line.h"
 
 #include <assert.h>
 
 enum {
-    REPEATS = 64,  // how many events are remembered to tell copies
-    RESTS_MAX = 16 // reports that one line may hold; each is looked for in what is left of it
+    REPEATS = 64,     // how many events are remembered to tell copies
+    READ_FIRST = 256, // lines that are read one by one: they show how the log is written
+    TO_BE_READ = 64,  // … so many at a time, where lines belong together
+    RESTS_MAX = 16    // reports that one line may hold; each is looked for in what is left of it
 };
 
 struct log_state {
@@ -38,6 +41,11 @@ struct log_state {
     uint64_t repeats[REPEATS];
     uint32_t repeat_at;
     uint64_t dated_ns; // of the last line that has a time
+    // Lines that are judged before they are read, or instead.
+    struct search search;
+    uint32_t read; // lines that were read, up to READ_FIRST
+    struct frame_reader *judge;
+    struct arena judged;
 };
 _Static_assert(sizeof(struct log_state) <= LOG_STATE_SIZE, "log.h says how much");
 
@@ -57,6 +65,10 @@ void log_release(void *memory) {
     frame_reader_free(state->frames);
     gather_free(state->gather);
     before_free(state->before);
+    frame_reader_free(state->judge);
+    if (state->judge != NULL)
+        arena_release(&state->judged);
+    state->judge = NULL;
     state->frames = NULL;
     state->gather = NULL;
     state->before = NULL;
@@ -306,6 +318,7 @@ enum decode_category log_decode(void *memory, struct slice record, struct arena 
         state->frames = frame_reader_make(&state->input, state->form);
     state->rest = (struct slice){NULL, 0};
     state->is_tagged = false;
+    state->read += state->read < READ_FIRST;
     enum frame_step step =
         frame_read(state->frames, record, event->position, arena, &state->frame, fault);
     assert(step != FRAME_END);
@@ -401,6 +414,67 @@ void log_written(void *memory, uint64_t written_ns) {
         frame_reader_written(state->frames, written_ns);
 }
 
+// -- searching ----------------------------------------------------------------------------------
+
+static void begin_judging(struct log_state *state) {
+    enum { ARENA_BLOCK = 64 << 10 };
+    if (state->judge == NULL) {
+        state->judge = frame_reader_make(&state->input, state->form);
+        arena_init(&state->judged, ARENA_BLOCK);
+    }
+    arena_reset(&state->judged);
+    frame_reader_follow(state->judge, state->frames);
+}
+
+static bool is_read(const struct log_state *state, const struct frame *frame, struct arena *arena) {
+    struct reading reading = {.arena = arena};
+    const struct line_reader *reader = NULL;
+    enum read_result result = READ_NOT;
+    if (frame->message.size > 0)
+        result = read_message(state, frame, frame->message, &reading, &reader);
+    return result == READ_EVENT || result == READ_BEGIN || result == READ_REFUSED;
+}
+
+static bool is_of_interest(void *context, struct slice line) {
+    struct log_state *state = context;
+    struct frame frame;
+    struct decode_fault fault;
+    begin_judging(state);
+    enum frame_step step = frame_read(state->judge, line, 1, &state->judged, &frame, &fault);
+    for (; step != FRAME_END; step = frame_next(state->judge, &state->judged, &frame, &fault))
+        if (step == FRAME_HELD || step == FRAME_REFUSED ||
+            (step == FRAME_LINE && is_read(state, &frame, &state->judged)))
+            return true;
+    return !frame_is_of_lines(state->judge);
+}
+
+static bool has_time(void *context, struct slice line) {
+    struct log_state *state = context;
+    struct frame frame;
+    struct decode_fault fault;
+    begin_judging(state);
+    return frame_read(state->judge, line, 1, &state->judged, &frame, &fault) == FRAME_LINE &&
+           frame.time_ns != 0;
+}
+
+void log_pass_over(void *memory, struct slice text, bool objects, struct line_run runs[LINE_RUNS]) {
+    struct log_state *state = memory;
+    bool single = state->frames != NULL && frame_is_of_lines(state->frames);
+    memset(runs, 0, LINE_RUNS * sizeof *runs);
+    if (!single || state->read < READ_FIRST)
+        runs[0].offered = TO_BE_READ;
+    else if (gather_holds(state->gather))
+        runs[0].offered = 1;
+    if (runs[0].offered > 0)
+        return;
+    const struct forms *forms = state->input.forms;
+    const struct search_judge judge = {state, objects, frame_learns_labels(state->frames),
+                                       is_of_interest, has_time};
+    search_lines(&state->search, forms == NULL ? forms_builtin() : forms, text, &judge, runs);
+    if (runs[0].lines + runs[1].lines > 0)
+        before_forget(state->before);
+}
+
 // -- hosts --------------------------------------------------------------------------------------
 
 // Whose address that is others may say.
@@ -438,6 +512,10 @@ bool log_names_host(struct slice head) {
 
 // -- named formats ------------------------------------------------------------------------------
 
+static void pass_over_log(void *state, struct slice text, struct line_run runs[LINE_RUNS]) {
+    log_pass_over(state, text, false, runs);
+}
+
 static void begin_any(void *state, const struct decoder_input *input) {
     log_begin(state, input, FORM_ANY);
 }
@@ -454,7 +532,7 @@ static void begin_program(void *state, const struct decoder_input *input) {
     {                                                                                              \
         .name = (word), .state_size = sizeof(struct log_state), .begin = (begins),                 \
         .decode = log_decode, .next = log_next, .holds = log_holds, .finish = log_finish,          \
-        .cut = log_cut, .written = log_written, .release = log_release                             \
+        .pass_over = pass_over_log, .cut = log_cut, .written = log_written, .release = log_release \
     }
 
 const struct decoder_type decoder_log = LOG_DECODER("log", begin_any);

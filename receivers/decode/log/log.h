@@ -17,7 +17,7 @@ bool log_names_host(struct slice head);
 
 // For decoders of records that may be log lines: the same, with memory that is made when the first
 // such line comes. LOG_STATE_SIZE zeroed bytes; log_begin first.
-enum { LOG_STATE_SIZE = 1152 };
+enum { LOG_STATE_SIZE = 1216 };
 void log_begin(void *state, const struct decoder_input *input, enum frame_form form);
 enum decode_category log_decode(void *state, struct slice record, struct arena *arena,
                                 struct event *event, struct decode_fault *fault);
@@ -32,6 +32,8 @@ enum decode_category log_next(void *state, struct arena *arena, struct event *ev
                               struct decode_fault *fault);
 bool log_holds(const void *state);
 void log_finish(void *state);
+// `objects`: lines that are objects may be something else than lines of a log.
+void log_pass_over(void *state, struct slice text, bool objects, struct line_run runs[LINE_RUNS]);
 void log_cut(void *state);
 void log_written(void *state, uint64_t written_ns);
 void log_release(void *state);

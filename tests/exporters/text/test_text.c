@@ -454,6 +454,21 @@ START_TEST(no_samples) {
     batch.evaluation_count = 0;
     report(&batch);
     check_says("Nothing was found, and nothing is known: none of what was read");
+    static const struct slice empty[] = {{"a.log", 5}, {"-", 1}, {"b\x1b.log", 6}, {"c.log", 5}};
+    batch.empty_inputs = empty;
+    batch.empty_count = 1;
+    report(&batch);
+    check_says("Nothing was found, and nothing is known: a.log is empty.");
+    batch.empty_count = 2;
+    report(&batch);
+    check_says("nothing is known: a.log and standard input are empty.");
+    batch.empty_count = 4;
+    report(&batch);
+    check_says("nothing is known: a.log, standard input and 2 more inputs\nare empty.");
+    batch.empty_count = 0;
+    batch.refused_count = 1;
+    report(&batch);
+    check_says("nothing is known: 1 record was refused,");
 }
 END_TEST
 

@@ -300,6 +300,121 @@ START_TEST(it_ends_when_it_is_explained) {
 }
 END_TEST
 
+// -- states that end
+
+static void not_ready(double seconds, const char *node) {
+    struct event *event = say(seconds, node, RANK_NONE, OBSERVATION_NODE_CONDITION);
+    add_text(event, FACT_STATUS, "Unknown");
+    add_text(event, FACT_CONDITION, "Ready");
+    add_yes_no(event, FACT_BAD, true);
+}
+
+static void condition_is(double seconds, const char *node, const char *type, const char *status) {
+    cluster_node(&cluster, seconds, node, type, status);
+}
+
+static void stall(double seconds, const char *server, const char *state) {
+    struct event *event = say(seconds, "a", RANK_NONE, OBSERVATION_NFS_STALL);
+    add_text(event, FACT_STATE, state);
+    add_text(event, FACT_SERVER, server);
+    ends[event - cluster.events].said.text =
+        slice_of(strcmp(state, "end") == 0 ? "nfs: server OK" : "nfs: server not responding");
+}
+
+START_TEST(a_node_that_is_ready_again_is_told_as_over) {
+    not_ready(10, "a");
+    condition_is(75, "a", "Ready", "True");
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         "\"headline\":\"Not explained: a: Kubernetes says Ready is Unknown (over after "
+         "1 min 5 s)\"");
+    says(lines, "\"severity\":\"info\"");
+}
+END_TEST
+
+START_TEST(what_is_over_comes_after_what_is_not) {
+    not_ready(10, "a");
+    condition_is(75, "a", "Ready", "True");
+    struct event *event = say(1000, "b", 1, OBSERVATION_LAUNCHER_FAILED);
+    add(event, FACT_EXIT_CODE, 1);
+    const char *lines = judge(true);
+    says(lines,
+         "\"headline\":\"Not explained: rank 1 on b: its launcher says that it left with "
+         "exit code 1 (and 1 more sign of a failure)\"");
+    says(lines, "a: Kubernetes says Ready is Unknown (over after 1 min 5 s)");
+    says_not(lines, "\"role\":\"suspect\"");
+}
+END_TEST
+
+START_TEST(what_lasted_while_others_failed_may_be_why) {
+    stall(10, "filer1", "begin");
+    lose_peer(100, "b", 1);
+    stall(1200, "filer1", "end");
+    says(judge(true),
+         "\"headline\":\"Not explained: a: nfs: server not responding (over after 19 min "
+         "50 s) (and 1 more sign of a failure)\"");
+}
+END_TEST
+
+// What was well before, of another node, or another condition, ends nothing.
+START_TEST(only_its_own_end_ends_a_state) {
+    not_ready(10, "a");
+    condition_is(5, "a", "Ready", "True");
+    condition_is(75, "b", "Ready", "True");
+    condition_is(76, "a", "DiskPressure", "False");
+    condition_is(77, "a", "Ready", "False");
+    const char *lines = judge(true);
+    says_not(lines, "over after");
+    says(lines, "\"severity\":\"warning\"");
+}
+END_TEST
+
+START_TEST(a_state_that_comes_again_is_not_over) {
+    condition_is(75, "a", "Ready", "True"); // in whatever order they come
+    not_ready(10, "a");
+    not_ready(900, "a");
+    const char *lines = judge(true);
+    says(lines, "Ready is Unknown (over after 1 min 5 s)");
+    says(lines,
+         "\"headline\":\"Not explained: a: Kubernetes says Ready is Unknown (and 1 more sign "
+         "of a failure)\"");
+}
+END_TEST
+
+START_TEST(a_server_that_answers_again_is_no_failure) {
+    stall(10, "filer1", "begin");
+    stall(40, "filer1", "end");
+    says(judge(true), "a: nfs: server not responding (over after 30.0 s)\"");
+    detector_close(&detector);
+    setup();
+    stall(10, "filer1", "begin");
+    stall(40, "filer2", "end");
+    const char *lines = judge(true);
+    says_not(lines, "over after");
+    says_not(lines, "more sign"); // that a server answers is no sign
+}
+END_TEST
+
+static void health(double seconds, const char *check, const char *gpu, bool healthy) {
+    struct event *event = say(seconds, "a", RANK_NONE, OBSERVATION_HEALTH_EVENT);
+    add_text(event, FACT_GPU_UUID, gpu);
+    add_text(event, FACT_REASON, check);
+    add_yes_no(event, FACT_FATAL, !healthy);
+    add_yes_no(event, FACT_HEALTHY, healthy);
+    ends[event - cluster.events].said.text = slice_of(gpu);
+}
+
+START_TEST(a_check_that_passes_again_ends_its_own_failure) {
+    health(10, "GpuNvlinkWatch", "GPU-1", false);
+    health(70, "GpuNvlinkWatch", "GPU-1", true);
+    health(100, "GpuNvlinkWatch", "GPU-2", false);
+    const char *lines = judge(true);
+    says(lines, "\"headline\":\"Not explained: a: GPU-2 (and 1 more sign of a failure)\"");
+    says(lines, "a: GPU-1 (over after 1 min 0 s)");
+}
+END_TEST
+
 // What the line itself says is not said again.
 START_TEST(what_could_not_be_started_is_said_once) {
     struct event *event = say(1, "a", RANK_NONE, OBSERVATION_LAUNCH_FAILED);
@@ -310,6 +425,113 @@ START_TEST(what_could_not_be_started_is_said_once) {
                                            "directory)");
     says(judge(true), _i == 0 ? "a: it could not access ./heat: No such file or directory\""
                               : "a: execvp error on file ./heat (No such file or directory)\"");
+}
+END_TEST
+
+// The sentence is in the evidence as what another piece says already.
+static void repeats(const char *lines, const char *sentence) {
+    says(lines, sentence);
+    const char *mark = strstr(strstr(lines, sentence), "\"repeats\":true");
+    ck_assert_msg(mark != NULL && mark < strchr(strstr(lines, sentence), '}'),
+                  "\"%s\" repeats nothing: %s", sentence, lines);
+}
+
+// A process that its launcher tells of, with local rank 1.
+static struct event *exits(double seconds, const char *node, int32_t rank,
+                           enum observation_kind kind, int64_t pid) {
+    struct event *event = say(seconds, node, rank, kind);
+    if (pid >= 0)
+        add(event, FACT_PID, pid);
+    add(event, FACT_LOCAL_RANK, 1);
+    add(event, FACT_EXIT_CODE, 1);
+    return event;
+}
+
+START_TEST(a_process_is_told_once_by_its_best_name) {
+    exits(4, NULL, RANK_NONE, OBSERVATION_LAUNCHER_FAILED, 4711);
+    exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 4711);
+    exits(6, "a", RANK_NONE, OBSERVATION_LAUNCHER_FAILED, -1);
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         "\"headline\":\"Not explained: rank 5 on a: its launcher says that it left with "
+         "exit code 1\"");
+    repeats(lines, "\"local rank 1: its launcher says that it left with exit code 1\"");
+    repeats(lines, "\"local rank 1 on a: its launcher says that it left with exit code 1\"");
+}
+END_TEST
+
+static const struct {
+    const char *what;
+    const char *node, *job;
+    int64_t pid;
+    double seconds;
+} OTHERS[] = {
+    {"another machine", "b", "gpt", 4711, 6},
+    {"another job", "a", "llama", 4711, 6},
+    {"another process", "a", "gpt", 4712, 6},
+    {"a later start, of which no pid is known", "a", "gpt", -1, 3000},
+};
+
+START_TEST(another_process_is_no_repeat) {
+    struct event *event = exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 4711);
+    event->job = intern(SLICE("gpt"));
+    event = exits(OTHERS[_i].seconds, OTHERS[_i].node, RANK_NONE, OBSERVATION_LAUNCHER_FAILED,
+                  OTHERS[_i].pid);
+    event->job = intern(slice_of(OTHERS[_i].job));
+    says_not(judge(true), "\"repeats\":true");
+}
+END_TEST
+
+START_TEST(a_pid_without_a_node_is_of_its_file) {
+    exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 53);
+    struct event *event = exits(6, NULL, RANK_NONE, OBSERVATION_LAUNCHER_FAILED, 53);
+    event->source = intern(SLICE("other.log"));
+    says_not(judge(true), "\"repeats\":true");
+    detector_close(&detector);
+    setup();
+    exits(5, "a", 5, OBSERVATION_LAUNCHER_SUMMARY, 53);
+    exits(5, "b", 7, OBSERVATION_LAUNCHER_SUMMARY, 53);
+    exits(6, NULL, RANK_NONE, OBSERVATION_LAUNCHER_FAILED, 53); // of one of them
+    says_not(judge(true), "\"repeats\":true");
+}
+END_TEST
+
+START_TEST(an_exception_and_its_error_file_are_one) {
+    struct event *event = say(5, "a", 5, OBSERVATION_COLLECTIVE_TIMEOUT);
+    add(event, FACT_LOCAL_RANK, 1);
+    add_text(event, FACT_EXCEPTION, "torch.distributed.DistBackendError");
+    add_text(event, FACT_MESSAGE, "Timed out");
+    event = say(6, "a", RANK_NONE, OBSERVATION_ERROR_FILE);
+    ends[1].said.text = slice_of("DistBackendError: Timed out");
+    add(event, FACT_LOCAL_RANK, 1);
+    add_text(event, FACT_EXCEPTION, "DistBackendError");
+    add_text(event, FACT_MESSAGE, "Timed out");
+    const char *lines = judge(true);
+    says(lines,
+         "\"headline\":\"Not explained: rank 5 on a: raised "
+         "torch.distributed.DistBackendError: Timed out\"");
+    repeats(lines, "\"local rank 1 on a: left an error file: DistBackendError: Timed out\"");
+}
+END_TEST
+
+START_TEST(an_error_file_of_a_victim_tells_less) {
+    raise_in(5, "a", 0, "RuntimeError", "Connection closed by peer", true);
+    raise_in(6, "a", 1, "KeyError", "'label'", false);
+    ends[0].said.text = slice_of("RuntimeError: Connection closed by peer");
+    ends[1].said.text = slice_of("KeyError: 'label'");
+    says(judge(true),
+         "\"headline\":\"Not explained: rank 1 on a: left an error file: KeyError: "
+         "'label' (and 1 more sign of a failure)\"");
+}
+END_TEST
+
+START_TEST(a_kill_that_two_logs_date_differently_is_told_once) {
+    kill_in(5, "a", 10);
+    kill_in(1000, "a", 10); // by times since the boot
+    says(judge(true),
+         "\"headline\":\"Not explained: a: the kernel killed python3 (pid 10) because "
+         "memory ran out\"");
 }
 END_TEST
 
@@ -343,6 +565,19 @@ int main(void) {
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
     tcase_add_test(tcase, the_peer_that_was_lost_is_named);
+    tcase_add_test(tcase, a_node_that_is_ready_again_is_told_as_over);
+    tcase_add_test(tcase, what_is_over_comes_after_what_is_not);
+    tcase_add_test(tcase, what_lasted_while_others_failed_may_be_why);
+    tcase_add_test(tcase, only_its_own_end_ends_a_state);
+    tcase_add_test(tcase, a_state_that_comes_again_is_not_over);
+    tcase_add_test(tcase, a_server_that_answers_again_is_no_failure);
+    tcase_add_test(tcase, a_check_that_passes_again_ends_its_own_failure);
+    tcase_add_test(tcase, a_process_is_told_once_by_its_best_name);
+    tcase_add_loop_test(tcase, another_process_is_no_repeat, 0, sizeof OTHERS / sizeof *OTHERS);
+    tcase_add_test(tcase, a_pid_without_a_node_is_of_its_file);
+    tcase_add_test(tcase, an_exception_and_its_error_file_are_one);
+    tcase_add_test(tcase, an_error_file_of_a_victim_tells_less);
+    tcase_add_test(tcase, a_kill_that_two_logs_date_differently_is_told_once);
     tcase_add_loop_test(tcase, what_could_not_be_started_is_said_once, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -277,7 +277,16 @@ START_TEST(nothing_found_says_why) {
     fixture_run("mkdir empty");
     static const char *const empty[] = {"empty"};
     check_found(empty, 1, NULL, 0, "");
-    ck_assert_str_eq(rig.error.message, "no telemetry file is in empty");
+    ck_assert_str_eq(rig.error.message, "there is nothing to read: no file is in empty");
+    rig_free(&rig);
+    fixture_run("mkdir bare hollow vain");
+    static const char *const several[] = {"empty", "bare", "hollow", "vain"};
+    check_found(several, 2, NULL, 0, "");
+    ck_assert_str_eq(rig.error.message, "there is nothing to read: no file is in empty and bare");
+    rig_free(&rig);
+    check_found(several, 4, NULL, 0, "");
+    ck_assert_str_eq(rig.error.message,
+                     "there is nothing to read: no file is in empty, bare and 2 more");
     rig_free(&rig);
 }
 END_TEST

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the lines of a log that may be of interest, many lines at once, so that all others need not
+// be peeled and read one by one.
+//
+// A line is looked at when it holds what some reader must find in it (forms_search), when it is an
+// object, long or in colour. One that is of interest is read with SEARCH_CONTEXT lines before it,
+// which say what its writer's last line was and how lines are labelled, and as many behind it. Of
+// what is passed over the last line that has a time is read: what follows may have none.
+#pragma once
+
+#include "pipeline/component/decoder.h"
+#include "receivers/decode/forms/forms.h"
+
+enum { SEARCH_CONTEXT = 16 };
+
+struct search {
+    uint32_t strikes; // how often in a row little was passed over
+};
+
+// Asked about whole lines, without their ends.
+struct search_judge {
+    void *context;
+    bool objects; // lines that are objects are of interest
+    bool numbers; // … and those that begin with a number and a colon
+    // Whether anybody would read something in the line.
+    bool (*is_of_interest)(void *context, struct slice line);
+    // Whether it says when it was written.
+    bool (*has_time)(void *context, struct slice line);
+};
+
+// As decoder_type.pass_over. O(text), and a judgement of each line that is looked at, which costs
+// about as much as reading it.
+void search_lines(struct search *search, const struct forms *forms, struct slice text,
+                  const struct search_judge *judge, struct line_run runs[LINE_RUNS]);
