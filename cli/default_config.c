@@ -89,27 +89,37 @@ static enum status append_path(struct buffer *out, const char *before, const cha
     return STATUS_BAD_DATA;
 }
 
-enum status default_config_write(struct buffer *out, enum analyze_output output, const char *html,
-                                 const char *queries, struct word_list paths, struct error *error) {
-    assert(output <= ANALYZE_SPANS);
-    _Static_assert(sizeof contents / sizeof contents[0] == ANALYZE_SPANS + 1, "a content each");
+// Each with `before` in front.
+static enum status append_paths(struct buffer *out, const char *before, struct word_list paths,
+                                struct error *error) {
     enum status status = STATUS_OK;
-    buffer_append_text(out, head);
-    buffer_append_text(out, paths.count == 0 ? placeholder : "    include:\n");
     for (uint32_t i = 0; i < paths.count && status == STATUS_OK; i++)
-        status = append_path(out, "      - ", paths.items[i], error);
+        status = append_path(out, before, paths.items[i], error);
+    return status;
+}
+
+enum status default_config_write(struct buffer *out, const struct default_config *config,
+                                 struct error *error) {
+    bool is_text = config->output == ANALYZE_TEXT;
+    assert(config->output <= ANALYZE_SPANS);
+    _Static_assert(sizeof contents / sizeof contents[0] == ANALYZE_SPANS + 1, "a content each");
+    buffer_append_text(out, head);
+    buffer_append_text(out, config->paths.count == 0 ? placeholder : "    include:\n");
+    enum status status = append_paths(out, "      - ", config->paths, error);
     buffer_append_text(out, middle);
-    if (queries != NULL && status == STATUS_OK)
-        status = append_path(out, "  spans:\n    queries: ", queries, error);
+    if (config->queries != NULL && status == STATUS_OK)
+        status = append_path(out, "  spans:\n    queries: ", config->queries, error);
     buffer_append_text(out, exporters);
-    if (output == ANALYZE_TEXT)
+    if (is_text)
         buffer_append_text(out, "  text: {}\n");
     else
-        buffer_append_format(out, "  json:\n    content: %s\n", contents[output]);
-    if (html != NULL && status == STATUS_OK)
-        status = append_path(out, "  html:\n    path: ", html, error);
+        buffer_append_format(out, "  json:\n    content: %s\n", contents[config->output]);
+    if (config->html != NULL && status == STATUS_OK)
+        status = append_path(out, "  html:\n    path: ", config->html, error);
     buffer_append_text(out, tail);
-    buffer_append_format(out, "      exporters: [%s%s]\n", output == ANALYZE_TEXT ? "text" : "json",
-                         html == NULL ? "" : ", html");
-    return status;
+    buffer_append_format(out, "      exporters: [%s%s]\n", is_text ? "text" : "json",
+                         config->html == NULL ? "" : ", html");
+    if (config->forms.count > 0)
+        buffer_append_text(out, "\n# Rows for lines of logs.\nforms:\n");
+    return status == STATUS_OK ? append_paths(out, "  - ", config->forms, error) : status;
 }

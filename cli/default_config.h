@@ -13,12 +13,17 @@ enum analyze_output {
     ANALYZE_SPANS
 };
 
-// Appends the YAML. With `html` (NULL: without) a page is written to that file as well; with
-// `queries` (NULL: without) spans are asked what stands in that file. `paths` become
-// receivers.file.include as they are (`$` doubled, glob characters untouched); with none there is a
-// comment in their place. STATUS_BAD_DATA for a path that is not UTF-8, which YAML cannot hold.
-enum status default_config_write(struct buffer *out, enum analyze_output output, const char *html,
-                                 const char *queries, struct word_list paths,
+struct default_config {
+    enum analyze_output output;
+    const char *html;       // a page is written to this file as well; NULL: none is
+    const char *queries;    // spans are asked what stands in this file; NULL: nothing
+    struct word_list paths; // receivers.file.include; empty: a comment in their place
+    struct word_list forms; // files of rows
+};
+
+// Appends the YAML. Paths stand in it as they are (`$` doubled, glob characters untouched).
+// STATUS_BAD_DATA for one that is not UTF-8, which YAML cannot hold.
+enum status default_config_write(struct buffer *out, const struct default_config *config,
                                  struct error *error) MUST_USE;
 // One text in YAML double quotes, with `$` doubled. False when it is not UTF-8.
 bool yaml_append_quoted(struct buffer *out, struct slice text) MUST_USE;

@@ -52,16 +52,18 @@ bool plan_set_text(struct plan *plan, enum component_kind kind, const char *type
 }
 
 int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
-                      const char *queries, struct word_list sets, struct invocation *invocation) {
+                      const char *queries, const struct plan_request *given,
+                      struct invocation *invocation) {
     struct buffer text;
     buffer_init(&text, CONFIG_TEXT_MAX);
     struct error error = {0};
-    enum status status = default_config_write(&text, output, html == NULL ? NULL : "page.html",
-                                              NULL, (struct word_list){0}, &error);
+    struct default_config config = {.output = output, .html = html == NULL ? NULL : "page.html"};
+    enum status status = default_config_write(&text, &config, &error);
     assert(status == STATUS_OK && !text.failed);
-    struct plan_request request = {.text = arena_text(invocation->arena, buffer_slice(&text)),
-                                   .text_name = "(default)",
-                                   .sets = sets};
+    struct plan_request request = *given;
+    assert(given->text == NULL && given->files.count == 0);
+    request.text = arena_text(invocation->arena, buffer_slice(&text));
+    request.text_name = "(default)";
     buffer_release(&text);
     int code = plan_load(plan, &request, invocation);
     if (code == 0 && html != NULL)

@@ -8,9 +8,10 @@
 
 // The embedded pipeline of analyze with the exporter for `output`, one for a page in the file
 // `html` unless that is NULL, and the questions of the file `queries` unless that is NULL. 0, or an
-// exit code with the problems said.
+// exit code with the problems said. `given`: overrides and files of rows, no configuration.
 int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
-                      const char *queries, struct word_list sets, struct invocation *invocation);
+                      const char *queries, const struct plan_request *given,
+                      struct invocation *invocation);
 
 // The pipeline `pipeline` (NULL: the first one) of the user's configuration, with its receivers and
 // exporters replaced by those of the first pipeline of `ends`, whose memory must outlive `plan`.

@@ -3,6 +3,7 @@
 #include "cli/plan_load.h"
 
 #include "cli/component_list.h"
+#include "cli/form_files.h"
 #include "config/problem.h"
 #include "pipeline/plan/print.h"
 
@@ -20,6 +21,9 @@ enum status plan_load_quietly(struct plan *plan, const struct plan_request *requ
                                .text_name = request->text_name,
                                .sets = request->sets.items,
                                .set_count = request->sets.count,
+                               .form_maker = &FORM_FILES,
+                               .form_files = request->forms.items,
+                               .form_file_count = request->forms.count,
                                .no_environment = request->no_environment,
                                .check_places = request->check_places,
                                .ends_unused = request->ends_unused};

@@ -9,6 +9,7 @@
 struct plan_request {
     struct word_list files; // --config
     struct word_list sets;  // --set
+    struct word_list forms; // --forms
     const char *text;       // instead of files
     const char *text_name;
     bool no_environment;

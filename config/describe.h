@@ -21,5 +21,7 @@ void describe_options_schema(struct json_writer *json, const char *description,
 // are written, `properties` is left open for more, and the caller closes it.
 void describe_options_schema_open(struct json_writer *json, const char *description,
                                   const struct option *rows, size_t count);
+// One member of those: key and value.
+void describe_option_schema(struct json_writer *json, const struct option *row);
 // The value of "$defs" in the schema's root.
 void describe_schema_definitions(struct json_writer *json);

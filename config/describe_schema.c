@@ -138,7 +138,7 @@ static void default_write(struct json_writer *json, const struct option *row) {
         json_text(json, row->default_value);
 }
 
-static void option_write(struct json_writer *json, const struct option *row) {
+void describe_option_schema(struct json_writer *json, const struct option *row) {
     assert(row->name != NULL);
     json_key(json, row->name);
     if (row->type == OPTION_GROUP) {
@@ -181,7 +181,7 @@ void describe_options_schema_open(struct json_writer *json, const char *descript
     required_write(json, rows, count);
     json_field_object_open(json, "properties");
     for (size_t i = 0; i < count; i++)
-        option_write(json, &rows[i]);
+        describe_option_schema(json, &rows[i]);
 }
 
 void describe_options_schema(struct json_writer *json, const char *description,

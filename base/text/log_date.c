@@ -176,8 +176,9 @@ static bool skip_blanks(struct slice *text) {
 bool log_date_take_iso(struct slice *text, struct log_date *date) {
     struct slice rest = *text;
     *date = (struct log_date){0};
-    if (!take_small(&rest, 4, 4, &date->year) || !text_skip_char(&rest, '-') ||
-        !take_small(&rest, 2, 2, &date->month) || !text_skip_char(&rest, '-') ||
+    char between = rest.size > 4 && rest.data[4] == '/' ? '/' : '-';
+    if (!take_small(&rest, 4, 4, &date->year) || !text_skip_char(&rest, between) ||
+        !take_small(&rest, 2, 2, &date->month) || !text_skip_char(&rest, between) ||
         !take_small(&rest, 2, 2, &date->day) ||
         !(text_skip_char(&rest, 'T') || text_skip_char(&rest, ' ') || text_skip_char(&rest, '_')) ||
         !take_clock(&rest, date) || !take_offset(&rest, date))

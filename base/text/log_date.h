@@ -29,7 +29,7 @@ enum log_date_result {
 };
 
 // "2026-01-31T09:15:04.123456+01:00": a blank or '_' may stand for the T, a comma for the point;
-// the offset may lack its colon, be "Z" or not be there.
+// the offset may lack its colon, be "Z" or not be there. "2026/01/31 09:15:04" is that of Go's log.
 bool log_date_take_iso(struct slice *text, struct log_date *date);
 // "Jan 31 09:15:04", "Jan  3 09:15:04.123456", "Dez 31 …", "3月14日 …".
 bool log_date_take_syslog(struct slice *text, struct log_date *date);

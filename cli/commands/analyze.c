@@ -33,6 +33,7 @@ struct analyze_options {
     int output; // enum analyze_output
     struct word_list configs;
     struct word_list sets;
+    struct word_list forms;
     const char *html;    // NULL: no page
     const char *explain; // NULL: all verdicts
     const char *queries; // NULL: none
@@ -90,6 +91,9 @@ static const struct argument rows[] = {
     ARGUMENT("pipeline", struct analyze_options, pipeline, ARGUMENT_TEXT, .value_name = "NAME",
              .help = "which pipeline of --config (default: the first one)"),
     SET_ARGUMENT(struct analyze_options),
+    ARGUMENT("forms", struct analyze_options, forms, ARGUMENT_LIST, .value_name = "FILE",
+             .help = "read lines of logs by the rows of this file, too (culprit forms test tries "
+                     "them). Given again: those of all files, the first ones first"),
     ARGUMENT("fail-on", struct analyze_options, fail_on, ARGUMENT_CHOICE, .choices = fail_ons,
              .help = "exit with 2 when a verdict is at least this severe (default: never)"),
     ARGUMENT("ignore-missing", struct analyze_options, ignore_missing, ARGUMENT_FLAG,
@@ -138,8 +142,12 @@ static int print_config(struct invocation *invocation) {
     buffer_init(&text, CONFIG_TEXT_MAX);
     struct error error = {0};
     int code = 0;
-    if (default_config_write(&text, (enum analyze_output)options->output, options->html,
-                             options->queries, invocation->operands, &error) != STATUS_OK)
+    struct default_config config = {.output = (enum analyze_output)options->output,
+                                    .html = options->html,
+                                    .queries = options->queries,
+                                    .paths = invocation->operands,
+                                    .forms = options->forms};
+    if (default_config_write(&text, &config, &error) != STATUS_OK)
         code = invocation_fail(invocation, &error);
     else if (options->sets.count > 0 || options->format != 0)
         code = print_overridden(invocation, buffer_slice(&text));
@@ -258,6 +266,14 @@ static int run_plan(struct invocation *invocation, const struct plan *plan) {
     return code;
 }
 
+static int check_readable(struct invocation *invocation, const char *option, const char *path) {
+    struct error error = {0};
+    if (access(path, R_OK) == 0)
+        return 0;
+    error_set_os(&error, STATUS_IO, errno, "%s: %s cannot be read", option, path);
+    return invocation_fail(invocation, &error);
+}
+
 // 0, or the exit code with what is wrong said.
 static int check_options(struct invocation *invocation) {
     const struct analyze_options *options = invocation->options;
@@ -273,11 +289,13 @@ static int check_options(struct invocation *invocation) {
         return invocation_misused(invocation, "--queries needs --output spans");
     if (options->queries != NULL && options->queries[0] == '\0')
         return invocation_misused(invocation, "--queries needs the path of a file");
-    if (options->queries != NULL && !options->print_config && access(options->queries, R_OK) != 0) {
-        struct error error = {0};
-        error_set_os(&error, STATUS_IO, errno, "--queries: %s cannot be read", options->queries);
-        return invocation_fail(invocation, &error);
-    }
+    int unread = options->queries == NULL || options->print_config
+                     ? 0
+                     : check_readable(invocation, "--queries", options->queries);
+    for (uint32_t i = 0; unread == 0 && i < options->forms.count && !options->print_config; i++)
+        unread = check_readable(invocation, "--forms", options->forms.items[i]);
+    if (unread != 0)
+        return unread;
     if (!options->print_config && invocation->operands.count == 0)
         return invocation_misused(
             invocation,
@@ -297,9 +315,12 @@ static int analyze_run(struct invocation *invocation) {
         return print_config(invocation);
     bool own = options->configs.count > 0;
     struct plan ends, user;
-    int code = plan_load_default(
-        &ends, (enum analyze_output)options->output, options->html, own ? NULL : options->queries,
-        with_format(invocation, own ? (struct word_list){0} : options->sets), invocation);
+    struct plan_request given = {.sets = with_format(invocation, options->sets),
+                                 .forms = options->forms};
+    if (own)
+        given = (struct plan_request){.sets = with_format(invocation, (struct word_list){0})};
+    int code = plan_load_default(&ends, (enum analyze_output)options->output, options->html,
+                                 own ? NULL : options->queries, &given, invocation);
     if (code != 0)
         return code;
     plan_set(&ends, COMPONENT_RECEIVER, NULL, "include", invocation->operands);
@@ -307,8 +328,10 @@ static int analyze_run(struct invocation *invocation) {
         plan_set_text(&ends, COMPONENT_EXPORTER, "text", "verdict", options->explain);
     if (options->verbose)
         plan_set(&ends, COMPONENT_EXPORTER, "text", "verbose", (struct word_list){0});
-    struct plan_request request = {
-        .files = options->configs, .sets = options->sets, .quiet = options->quiet};
+    struct plan_request request = {.files = options->configs,
+                                   .sets = options->sets,
+                                   .forms = options->forms,
+                                   .quiet = options->quiet};
     if (own)
         code = plan_load_between(&user, &ends, &request, options->pipeline, invocation);
     if (code == 0 && own && options->queries != NULL)
@@ -344,6 +367,7 @@ const struct command command_analyze = {
         "  culprit analyze --output spans --queries queries.json tasks.jsonl\n"
         "  zcat ranks.jsonl.gz | culprit analyze -\n"
         "  culprit analyze --stats tally.json /telemetry kern.log slurm-123.out\n"
+        "  culprit analyze --forms site.forms launch.log\n"
         "  culprit analyze --print-config /telemetry > culprit.yaml\n",
     .exit_codes =
         "  0   the input was read, whether something was found or not; or it is empty\n"
@@ -351,10 +375,10 @@ const struct command command_analyze = {
         "  64  the command line is wrong, or --explain names no verdict that was found\n"
         "  65  no file could be understood, or every record was refused; or the file of --queries "
         "is wrong\n"
-        "  66  a PATH or the file of --queries is missing; see --ignore-missing\n"
+        "  66  a PATH or a file of --queries or --forms is missing; see --ignore-missing\n"
         "  73  the file of --html or --stats cannot be created\n"
         "  74  reading or writing failed\n"
         "  77  no permission to read or write a file\n"
-        "  78  the configuration is wrong\n",
+        "  78  the configuration or a file of rows is wrong\n",
     .run = analyze_run,
 };

@@ -16,8 +16,10 @@
 
 enum { LINES_MAX = 256 << 20, TOLD_MAX = 8192 };
 
+enum { SAMPLE_SHOWN_MAX = 110 }; // bytes, in a table
+
 struct forms_options {
-    bool names;
+    bool names, markdown;
 };
 
 // -- listing --------------------------------------------------------------------------------------
@@ -65,12 +67,55 @@ static void print_names(struct buffer *out) {
         buffer_append_format(out, "  %s\n", FORM_ROLES[i]);
 }
 
+// The first line of a sample as code in a table: bars mean something there, too.
+static void print_sample(struct buffer *out, struct slice sample) {
+    struct slice line = text_until(sample, '\n');
+    bool cut = line.size > SAMPLE_SHOWN_MAX;
+    const char *quotes = memchr(line.data, '`', line.size) == NULL ? "`" : "`` ";
+    for (size_t size = SAMPLE_SHOWN_MAX; cut && line.size > SAMPLE_SHOWN_MAX; size--)
+        if ((line.data[size] & 0xc0) != 0x80) // not within a character
+            line.size = size;
+    buffer_append_text(out, quotes);
+    while (line.size > 0) {
+        struct slice before = text_until(line, '|');
+        print_slice(out, before, before.size < line.size ? "\\|" : "");
+        line = text_from(line, before.size + (before.size < line.size));
+    }
+    buffer_append_text(out, cut ? "…" : "");
+    buffer_append_text(out, quotes[1] == '\0' ? "`" : " ``");
+}
+
+// A table for each family.
+static void print_markdown(struct buffer *out, const struct forms *forms) {
+    struct slice family = {NULL, 0};
+    for (uint32_t i = 0; i < forms_count(forms); i++) {
+        const struct form *form = forms_at(forms, i);
+        if (!slice_equal(form->family, family)) {
+            struct slice name = text_until(form->family, ' ');
+            family = form->family;
+            buffer_append_format(out, "%s**%.*s**: ", i == 0 ? "" : "\n", (int)name.size,
+                                 name.data);
+            print_slice(out, text_trim(text_from(family, name.size)), "\n\n");
+            buffer_append_text(out, "| row | kind | a line |\n|---|---|---|\n");
+        }
+        buffer_append_format(out, "| `%.*s` | %s | ", (int)form->name.size, form->name.data,
+                             form->is_prefix ? "prefix" : observation_name(form->kind));
+        print_sample(out, form->samples[0].lines);
+        buffer_append_text(out, " |\n");
+    }
+}
+
 static int forms_run(struct invocation *invocation) {
     const struct forms_options *options = invocation->options;
     const struct forms *forms = forms_builtin();
     struct slice family = {NULL, 0};
-    if (options->names) {
-        print_names(invocation->out);
+    if (options->names && options->markdown)
+        return invocation_misused(invocation, "--names and --markdown exclude each other");
+    if (options->names || options->markdown) {
+        if (options->names)
+            print_names(invocation->out);
+        else
+            print_markdown(invocation->out, forms);
         return 0;
     }
     for (uint32_t i = 0; i < forms_count(forms); i++) {
@@ -87,6 +132,9 @@ static int forms_run(struct invocation *invocation) {
 static const struct argument forms_rows[] = {
     ARGUMENT("names", struct forms_options, names, ARGUMENT_FLAG,
              .help = "the names, types, kinds and roles that a row may use instead"),
+    ARGUMENT("markdown", struct forms_options, markdown, ARGUMENT_FLAG,
+             .help =
+                 "a table of each family, with the kind of event and a line that the row reads"),
 };
 
 const struct command command_forms = {

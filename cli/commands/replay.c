@@ -168,8 +168,8 @@ static int replay_plan(struct invocation *invocation, struct plan *plan) {
 static int replay_run(struct invocation *invocation) {
     const struct replay_options *options = invocation->options;
     struct plan ends, plan;
-    int code =
-        plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL, (struct word_list){0}, invocation);
+    int code = plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL, &(struct plan_request){0},
+                                 invocation);
     if (code != 0)
         return code;
     // A shell writes several files for a pattern: those behind the first are operands.

@@ -36,6 +36,7 @@ const char *component_kind_name(enum component_kind kind); // "receiver"
 const char *stage_fact_name(enum stage_fact fact);         // "samples of each rank"
 
 struct feed;
+struct forms;
 struct source_list;
 struct storage;
 struct service_status;
@@ -91,6 +92,8 @@ struct component_context {
     struct workers *workers;
     // Receivers and exporters: the store of the file_storage extension; NULL: there is none.
     struct storage *store;
+    // Receivers: rows of what logs say (decoder_input.forms); NULL: those that are built in.
+    const struct forms *forms;
     // A receiver that reads separately for each pipeline that lists it (`each_pipeline`): how many
     // of it were started before; the first has 0. Only that one counts, quarantines and notes.
     uint32_t copy;

@@ -100,12 +100,13 @@ enum status plan_read(struct plan_builder *builder, struct node **root, struct e
 
 static void sections_check(struct plan_builder *builder) {
     assert(builder->root != NULL);
-    enum { NAME_COUNT = PLAN_SECTION_COUNT + 2 };
+    enum { NAME_COUNT = PLAN_SECTION_COUNT + 3 };
     const char *names[NAME_COUNT];
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         names[kind] = plan_section((enum component_kind)kind);
     names[PLAN_SECTION_COUNT] = "service";
     names[PLAN_SECTION_COUNT + 1] = "tests";
+    names[PLAN_SECTION_COUNT + 2] = "forms";
     struct bind_source source = {.node = builder->root, .key = "", .where = builder->root->where};
     bind_check_keys(&builder->binder, names, NAME_COUNT, &source);
 }
@@ -160,7 +161,7 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
                        struct problem_list *problems, struct problem_list *warnings,
                        struct error *error) {
     assert(problems != NULL && warnings != NULL);
-    *plan = (struct plan){.components_known = input->components};
+    *plan = (struct plan){.components_known = input->components, .form_maker = input->form_maker};
     arena_init(&plan->arena, PLAN_ARENA_BLOCK);
     struct plan_builder builder = {
         .plan = plan,
@@ -169,13 +170,14 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
     struct node *root;
     enum status status = plan_read(&builder, &root, error);
     if (status == STATUS_OK && root != NULL) {
-        builder.root = root;
+        builder.root = plan->root = root;
         sections_check(&builder);
         plan_define_components(&builder);
         plan_define_service(&builder);
         unused_warn(&builder);
         stores_check(&builder);
         plan_define_tests(&builder);
+        plan_define_forms(&builder);
         if (!input->ends_unused)
             plan_check_claims(&builder);
     }
@@ -187,6 +189,8 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
 }
 
 void plan_release(struct plan *plan) {
+    if (plan->forms != NULL)
+        plan->form_maker->release(plan->forms);
     arena_release(&plan->arena);
     *plan = (struct plan){0};
 }

@@ -42,6 +42,13 @@ uint32_t plan_add_default(struct plan_builder *builder, const struct component_t
 // Binds `service`, its pipelines, and checks that they fit together.
 void plan_define_service(struct plan_builder *builder);
 
+// Binds `forms` and makes rows of the files.
+void plan_define_forms(struct plan_builder *builder);
+// The path from where culprit runs, of one that is relative to the folder of `file` (NULL: of
+// none). A pattern: what means something in one is escaped in the folder, unless there is such a
+// file.
+const char *plan_path_from(struct arena *arena, const char *file, const char *path);
+
 // Binds `tests`.
 void plan_define_tests(struct plan_builder *builder);
 // Asks the type's own rules about a component that was bound, whose options stand under `key`.

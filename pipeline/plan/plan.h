@@ -10,8 +10,26 @@
 #include "config/problem.h"
 #include "pipeline/component/component.h"
 
+struct forms;
 struct node;
 struct plan_test; // pipeline/plan/tests.h
+
+enum { PLAN_FORM_FILES_MAX = 256 };
+
+// A file of rows of what logs say, and where it is named.
+struct plan_form_file {
+    const char *path;
+    struct location where;
+};
+
+// Makes rows of files (cli/form_files.h); a plan knows nothing more of them.
+struct form_maker {
+    // One set of all files and of the rows that are built in. NULL: something is wrong, and in
+    // `problems` at its place. `with_samples`: each row must read its own samples, too.
+    struct forms *(*make)(const struct plan_form_file *files, uint32_t count, bool with_samples,
+                          struct problem_list *problems);
+    void (*release)(struct forms *forms);
+};
 
 struct plan_component {
     const struct component_type *type;
@@ -76,7 +94,13 @@ struct plan {
     const struct plan_test *tests; // in order of appearance
     uint32_t test_count;
     struct service_settings settings;
-    const struct node *service; // as it was written
+    const struct node *root, *service; // as they were written
+    struct text_list form_files;       // `forms`, from where culprit runs; patterns among them
+    // Rows of these files; NULL: those that are built in. They belong to the plan: a service that
+    // runs it, and with it all decoders, is freed before. A reload makes a plan with rows of its
+    // own, so no decoder ever meets others than those it began with. Any thread may read them.
+    struct forms *forms;
+    const struct form_maker *form_maker;
 };
 
 struct plan_input {
@@ -87,8 +111,13 @@ struct plan_input {
     const char *text_name;   // … and its name in messages
     const char *const *sets; // --set key=value, after the files
     uint32_t set_count;
-    bool no_environment; // ${env:NAME} and ${file:…} are not looked up but taken as some text
-    bool check_places;   // also whether the directories that are written to are there
+    const struct form_maker *form_maker; // NULL: files of rows are not read
+    const char *const *form_files;       // more of them, which go before those of `forms`
+    uint32_t form_file_count;
+    bool no_environment; // ${env:NAME} and ${file:…} are not looked up but taken as some text,
+                         // and files of rows that are not there are none
+    bool check_places;   // also whether the directories that are written to are there, and whether
+                         // rows read their own samples
     bool ends_unused;    // … nor in receivers, exporters and extensions: others take their places
 };
 

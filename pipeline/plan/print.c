@@ -277,6 +277,10 @@ static void pipelines_print(struct buffer *out, const struct plan *plan) {
 void plan_print(const struct plan *plan, struct buffer *out) {
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         section_print(out, plan, (enum component_kind)kind);
+    if (plan->form_files.count > 0) {
+        options_print(out, 0, PLAN_ROOT_ROWS.rows, PLAN_ROOT_ROWS.count, plan, plan->root);
+        buffer_append_char(out, '\n');
+    }
     buffer_append_text(out, "service:\n");
     options_print(out, 1, PLAN_SERVICE_ROWS.rows, PLAN_SERVICE_ROWS.count, &plan->settings,
                   plan->service);

@@ -71,6 +71,14 @@ static const struct option SERVICE_ROWS[] = {
                    "before it is given up"),
 };
 
+static const struct option ROOT_ROWS[] = {
+    {.name = "forms",
+     .type = OPTION_TEXT_LIST,
+     .offset = offsetof(struct plan, form_files),
+     .help = "files of rows for lines of logs (docs/forms.md), or patterns of them; relative "
+             "ones begin at the folder of the configuration"},
+};
+
 #define TIMING(field, ...)                                                                         \
     {                                                                                              \
         .name = #field, .type = OPTION_DURATION,                                                   \
@@ -104,6 +112,7 @@ static const struct option PIPELINE_ROWS[] = {
 };
 
 const struct option_rows PLAN_SERVICE_ROWS = {SERVICE_ROWS, OPTION_COUNT(SERVICE_ROWS)};
+const struct option_rows PLAN_ROOT_ROWS = {ROOT_ROWS, OPTION_COUNT(ROOT_ROWS)};
 const struct option_rows PLAN_PIPELINE_ROWS = {PIPELINE_ROWS, OPTION_COUNT(PIPELINE_ROWS)};
 
 const char *plan_section(enum component_kind kind) {

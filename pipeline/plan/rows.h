@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys under `service` and under one pipeline, as option rows: for binding, schema and print.
+// The keys of the document, of `service` and of one pipeline, as option rows: for binding, schema
+// and print.
 #pragma once
 
 #include "pipeline/plan/plan.h"
@@ -18,7 +19,8 @@ struct option_rows {
     size_t count;
 };
 
-extern const struct option_rows PLAN_SERVICE_ROWS, PLAN_PIPELINE_ROWS;
+// PLAN_ROOT_ROWS: what stands beside the sections; fields of struct plan.
+extern const struct option_rows PLAN_ROOT_ROWS, PLAN_SERVICE_ROWS, PLAN_PIPELINE_ROWS;
 // "receivers": the top-level key of a kind.
 const char *plan_section(enum component_kind kind);
 enum { PLAN_SECTION_COUNT = COMPONENT_EXTENSION + 1 };

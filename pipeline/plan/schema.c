@@ -140,6 +140,8 @@ void schema_write(struct component_set components, struct buffer *out) {
     json_field_object_open(&json, "properties");
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         section_schema(&json, components, (enum component_kind)kind);
+    for (size_t i = 0; i < PLAN_ROOT_ROWS.count; i++)
+        describe_option_schema(&json, &PLAN_ROOT_ROWS.rows[i]);
     service_schema(&json);
     tests_schema(&json, components);
     json_object_close(&json);

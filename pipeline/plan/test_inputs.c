@@ -135,8 +135,7 @@ static const char *folder_escaped(struct arena *arena, struct slice folder) {
     return out;
 }
 
-// The path from where culprit runs, of one that is relative to the folder of `file`.
-static const char *path_from(struct arena *arena, const char *file, const char *path) {
+const char *plan_path_from(struct arena *arena, const char *file, const char *path) {
     assert(path != NULL);
     const char *slash = file == NULL ? NULL : strrchr(file, '/');
     if (*path == '/' || slash == NULL)
@@ -160,7 +159,7 @@ static void paths_resolve(const struct plan_builder *builder, const struct node 
                            arena_format(&builder->plan->arena, "%s.include", key),
                            "a test cannot read standard input; name a file, or write the text "
                            "under text");
-        items[i] = path_from(&builder->plan->arena, item->where.file, list->items[i]);
+        items[i] = plan_path_from(&builder->plan->arena, item->where.file, list->items[i]);
     }
     *list = (struct text_list){items, list->count};
 }

@@ -70,6 +70,7 @@ static enum status instance_start(struct service *service, struct instance *inst
                                    .threads = service->threads,
                                    .workers = instance->workers,
                                    .store = service->store,
+                                   .forms = service->plan->forms,
                                    .copy = instance->copy,
                                    .status = &service->status};
     instance->memory = memory_zero(1, type->instance_size);
@@ -273,6 +274,7 @@ static void make_feed(struct service *service, struct run_receiver *receiver) {
                                      .stopping = &service->stopping,
                                      .pausing = &service->pausing,
                                      .taken = receiver->taken,
+                                     .forms = service->plan->forms,
                                      .silent = receiver->instance.copy > 0,
                                      .intake = &service->intake,
                                      .outlet = receiver_outlet(receiver)};

@@ -331,6 +331,7 @@ static void any_pass_on(void *memory, const struct forwarded *forwarded) {
                                   .path = intern_slice(forwarded->carried.path),
                                   .observed_ns = observed_ns,
                                   .is_file = forwarded->is_file,
+                                  .forms = state->input.forms,
                                   .forwarded = forwarded};
     if (decoder->begin != NULL)
         decoder->begin(state->apart[kind], &input);

@@ -20,6 +20,7 @@ enum status record_sink_open(struct record_sink *sink, const struct record_confi
         return error_set(error, STATUS_CONFIG,
                          "the time zone \"%s\" cannot be read any more, or boot_time is wrong",
                          config->timezone == NULL ? "" : config->timezone);
+    sink->known.forms = context->forms; // where a decoder is tried beside the feed
     if (config->quarantine == NULL)
         return STATUS_OK;
     enum status status = quarantine_open(&sink->quarantine, config->quarantine,

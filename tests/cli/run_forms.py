@@ -16,6 +16,45 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 
 
+# A launcher of somebody who had docs/forms.md and nothing else.
+FLEET = """family fleet Our launcher, fleet
+
+prefix fleet_worker
+  text   {time} fleet[{host}/{rank}]:{blank}
+  sample 2026/11/20 10:00:09.000 fleet[gpu-a01/1]: step 10 loss 2.31
+  gives  time=1795168809000 host=gpu-a01 rank=1 message=step 10 loss 2.31
+
+prefix fleet_itself
+  text   {time} fleet:{blank}
+  sample 2026/11/20 10:04:33.000 fleet: worker 2 is here
+  gives  time=1795169073000 message=worker 2 is here
+
+form fleet_finished
+  text   worker {rank} ({host}) finished: rc={exit_code}{? after {_:decimal}s}
+  kind   launcher_failed
+  role   report
+  sample 2026/11/20 10:04:33.000 fleet: worker 2 (gpu-a02) finished: rc=1 after 271.4s
+  gives  host=gpu-a02 rank=2 exit_code=1
+
+form fleet_lost
+  text   lost contact with worker {peer_rank} at {peer:address} (reset)
+  kind   peer_closed
+  role   lost_peer
+  sample 2026/11/20 10:04:32.000 fleet[gpu-a01/1]: lost contact with worker 2 at 10.1.2.9:4420 (reset)
+  gives  host=gpu-a01 rank=1 peer=10.1.2.9:4420 peer_rank=2
+"""
+FLEET_LOG = """2026/11/20 10:00:00.120 fleet[gpu-a01/0]: starting 4 workers of run r-77
+2026/11/20 10:00:09.000 fleet[gpu-a01/1]: step 10 loss 2.31
+2026/11/20 10:04:31.500 fleet[gpu-a02/2]: Traceback (most recent call last):
+2026/11/20 10:04:31.500 fleet[gpu-a02/2]:   File "train.py", line 9, in <module>
+2026/11/20 10:04:31.500 fleet[gpu-a02/2]: ValueError: bad batch
+2026/11/20 10:04:32.000 fleet[gpu-a01/1]: lost contact with worker 2 at 10.1.2.9:4420 (reset)
+2026/11/20 10:04:32.100 fleet[gpu-a01/0]: lost contact with worker 2 at 10.1.2.9:4420 (reset)
+2026/11/20 10:04:33.000 fleet: worker 2 (gpu-a02) finished: rc=1 after 271.4s
+2026/11/20 10:04:33.200 fleet: worker 1 (gpu-a01) finished: rc=-9 after 271.6s
+"""
+
+
 class Suite:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
@@ -46,6 +85,11 @@ class Suite:
         for word in ("launcher_failed", "signal", "report", "name"):
             self.checks.check(re.search(r"^  %s\b" % word, out, re.M), word + " is listed")
         self.checks.equal(out.count("writer, time\n"), 1, "names of prefixes are listed")
+        code, out, err = self.run("--markdown")
+        self.checks.equal((code, err), (0, ""), "it lists tables")
+        rows = [line for line in out.splitlines() if line.startswith("| `")]
+        self.checks.check(len(rows) > 100 and all(re.match(
+            r"\| `\w+` \| \w+ \| ``? ?([^|]|(?<=\\)\|)+ ?``? \|$", row) for row in rows), "rows")
 
     def of_the_page(self):
         self.put("site.forms", self.block("forms"))
@@ -56,6 +100,20 @@ class Suite:
         self.put("prefix.forms", self.block("forms prefix"))
         code, out, err = self.run("test", "prefix.forms")
         self.checks.equal((code, out, err), (0, "", "0 events\n"), "the page's prefix")
+
+    def of_a_stranger(self):
+        self.put("fleet.forms", FLEET)
+        self.put("fleet.log", FLEET_LOG)
+        code, out, err = self.run("test", "fleet.forms", lines=FLEET_LOG)
+        self.checks.equal(code, 0, "the stranger's rows: " + err)
+        self.checks.equal(sorted(line.split("\t")[1:3] for line in out.splitlines()),
+                          [["-", "exception"], ["fleet_finished", "launcher_failed"],
+                           ["fleet_finished", "launcher_failed"], ["fleet_lost", "peer_closed"],
+                           ["fleet_lost", "peer_closed"]], "what they read")
+        done = subprocess.run([self.binary, "analyze", "--forms", "fleet.forms", "fleet.log"],
+                              text=True, cwd=self.folder, capture_output=True, check=False)
+        self.checks.check(done.stdout.startswith(
+            "Rank 2 on gpu-a02 ended first: it raised ValueError: bad batch\n"), done.stdout)
 
     def mistakes(self):
         self.put("bad.forms", "form x\n  text   worker {rnak} went away\n")
@@ -85,6 +143,7 @@ def main():
         suite = Suite(os.path.abspath(sys.argv[1]), folder)
         suite.lists()
         suite.of_the_page()
+        suite.of_a_stranger()
         suite.mistakes()
         return suite.checks.finish()
 

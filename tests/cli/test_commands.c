@@ -146,9 +146,9 @@ static int load(struct plan *plan, const struct plan *ends, const char *text, co
 
 START_TEST(a_pipeline_gets_other_ends) {
     struct plan ends, plan;
-    ck_assert_int_eq(
-        plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL, (struct word_list){0}, &invocation),
-        0);
+    ck_assert_int_eq(plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL,
+                                       &(struct plan_request){0}, &invocation),
+                     0);
     plan_set(&ends, COMPONENT_RECEIVER, NULL, "include", paths);
     ck_assert_int_eq(load(&plan, &ends, user_text, "first"), 0);
     ck_assert_str_eq(said, "");
@@ -186,7 +186,8 @@ END_TEST
 START_TEST(without_a_name_it_is_the_first_and_that_is_said) {
     struct plan ends, plan;
     ck_assert_int_eq(
-        plan_load_default(&ends, ANALYZE_TEXT, NULL, NULL, (struct word_list){0}, &invocation), 0);
+        plan_load_default(&ends, ANALYZE_TEXT, NULL, NULL, &(struct plan_request){0}, &invocation),
+        0);
     ck_assert_int_eq(load(&plan, &ends, user_text, NULL), 0);
     ck_assert_str_eq(plan.pipelines[0].name, "first");
     ck_assert_ptr_nonnull(strstr(said, "the first of 2 pipelines, \"first\""));
@@ -208,7 +209,8 @@ START_TEST(an_exporter_that_lacks_its_facts_is_refused) {
         "                          exporters: [json]}}}\n";
     struct plan ends, plan;
     ck_assert_int_eq(
-        plan_load_default(&ends, ANALYZE_TEXT, NULL, NULL, (struct word_list){0}, &invocation), 0);
+        plan_load_default(&ends, ANALYZE_TEXT, NULL, NULL, &(struct plan_request){0}, &invocation),
+        0);
     ck_assert_int_eq(load(&plan, &ends, text, NULL), 78);
     ck_assert_ptr_nonnull(strstr(said, "verdicts"));
     plan_release(&ends);
@@ -228,7 +230,7 @@ START_TEST(each_default_pipeline_is_right) {
         struct plan plan;
         ck_assert_int_eq(plan_load_default(&plan, (enum analyze_output)output,
                                            output == ANALYZE_TEXT ? NULL : "/tmp/\xff.html", NULL,
-                                           (struct word_list){0}, &invocation),
+                                           &(struct plan_request){0}, &invocation),
                          0);
         ck_assert_str_eq(said, "");
         ck_assert_uint_eq(plan.pipelines[0].processor_count, preset_count(PRESET_ALL));

@@ -235,30 +235,27 @@ END_TEST
 
 START_TEST(default_config_lists_the_paths) {
     struct error error = {0};
-    const char *const paths[] = {"/x/$1", "*.jsonl"};
-    ck_assert_int_eq(default_config_write(&out, ANALYZE_SUMMARY, NULL, NULL,
-                                          (struct word_list){paths, 2}, &error),
-                     STATUS_OK);
+    const char *const paths[] = {"/x/$1", "*.jsonl"}, *const bytes_only[] = {"/x/\xff"};
+    struct default_config config = {.output = ANALYZE_SUMMARY, .paths = {paths, 2}};
+    ck_assert_int_eq(default_config_write(&out, &config, &error), STATUS_OK);
     const char *text = taken();
     ck_assert_ptr_nonnull(
         strstr(text, "    include:\n      - \"/x/$$1\"\n      - \"*.jsonl\"\n    start_at:"));
     ck_assert_ptr_nonnull(strstr(text, "content: summary\n"));
     ck_assert_ptr_nonnull(strstr(text, "exporters: [json]\n"));
-    const char *const bytes_only[] = {"/x/\xff"};
-    ck_assert_int_eq(default_config_write(&out, ANALYZE_TEXT, NULL, NULL,
-                                          (struct word_list){bytes_only, 1}, &error),
-                     STATUS_BAD_DATA);
+    ck_assert_ptr_null(strstr(text, "forms:"));
+    config = (struct default_config){.paths = {bytes_only, 1}};
+    ck_assert_int_eq(default_config_write(&out, &config, &error), STATUS_BAD_DATA);
     ck_assert_ptr_nonnull(strstr(error.message, "/x/\\xff"));
     buffer_reset(&out);
-    ck_assert_int_eq(default_config_write(&out, ANALYZE_TEXT, "$a.html", NULL,
-                                          (struct word_list){paths, 2}, &error),
-                     STATUS_OK);
+    config = (struct default_config){.html = "$a.html", .paths = {paths, 2}, .forms = {paths, 1}};
+    ck_assert_int_eq(default_config_write(&out, &config, &error), STATUS_OK);
     text = taken();
     ck_assert_ptr_nonnull(strstr(text, "  html:\n    path: \"$$a.html\"\n"));
     ck_assert_ptr_nonnull(strstr(text, "exporters: [text, html]\n"));
-    ck_assert_int_eq(default_config_write(&out, ANALYZE_TEXT, "\xff.html", NULL,
-                                          (struct word_list){paths, 2}, &error),
-                     STATUS_BAD_DATA);
+    ck_assert_ptr_nonnull(strstr(text, "\nforms:\n  - \"/x/$$1\"\n"));
+    config = (struct default_config){.html = "\xff.html", .paths = {paths, 2}};
+    ck_assert_int_eq(default_config_write(&out, &config, &error), STATUS_BAD_DATA);
 }
 END_TEST
 

@@ -88,6 +88,7 @@ struct feed_settings {
     const atomic_bool *pausing;
     const bool *taken; // by event_class: whether a pipeline of it takes such events; NULL: all
     bool silent;       // a further copy: what it refuses and notes was told by the first
+    const struct forms *forms; // of all its sources (decoder_input.forms)
     struct intake *intake;
     struct feed_outlet outlet;
 };

@@ -87,6 +87,7 @@ void feed_source_format(struct source *source, const struct decoder_type *decode
     source->figures.format = decoder->name;
     struct decoder_input known = *input;
     known.path = source->path;
+    known.forms = source->feed->settings.forms;
     if (decoder->begin != NULL)
         decoder->begin(source->decoder_state, &known);
 }

@@ -214,46 +214,48 @@ static bool is_begin(struct slice message, size_t at) {
 }
 
 static bool match_from(const struct pattern *pattern, struct slice message, size_t from,
-                       struct slice *values) {
+                       struct slice *values, struct pattern_memo *memo) {
     size_t end;
-    return is_begin(message, from) && pattern_match(pattern, message, from, values, &end);
+    return is_begin(message, from) &&
+           pattern_match_again(pattern, message, from, values, &end, memo);
 }
 
 // The nearest place in front of the needle from which the text is there.
 static bool match_before(const struct pattern *pattern, struct slice message, size_t needle,
-                         struct slice *values) {
+                         struct slice *values, struct pattern_memo *memo) {
     struct slice head = pattern->parts[0].literal;
     for (size_t back = head.size; back <= PATTERN_HEAD_MAX && back <= needle; back++)
         if (memcmp(message.data + needle - back, head.data, head.size) == 0 &&
-            match_from(pattern, message, needle - back, values))
+            match_from(pattern, message, needle - back, values, memo))
             return true;
     return false;
 }
 
 static bool match_at(const struct form_text *text, struct slice message, size_t needle,
-                     struct slice *values) {
+                     struct slice *values, struct pattern_memo *memo) {
     const struct pattern *pattern = &text->pattern;
     size_t end;
     if (pattern->at_start)
-        return pattern_match(pattern, message, 0, values, &end);
+        return pattern_match_again(pattern, message, 0, values, &end, memo);
     if (pattern->needle_floats)
-        return match_before(pattern, message, needle, values);
+        return match_before(pattern, message, needle, values, memo);
     return needle >= pattern->needle_at &&
-           match_from(pattern, message, needle - pattern->needle_at, values);
+           match_from(pattern, message, needle - pattern->needle_at, values, memo);
 }
 
 bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values) {
     const struct pattern *pattern = &text->pattern;
+    struct pattern_memo memo = {0};
     size_t end, at = 0;
     text_skip_blanks(&line);
     if (pattern->at_start || pattern->parts[0].type != PATTERN_LITERAL)
-        return pattern_match(pattern, line, 0, values, &end);
+        return pattern_match_again(pattern, line, 0, values, &end, &memo);
     for (int i = 0; i < THEN_PLACES_MAX; i++, at++) {
         const char *found = text_position(text_from(line, at), pattern->parts[0].literal);
         if (found == NULL)
             return false;
         at = (size_t)(found - line.data);
-        if (is_begin(line, at) && pattern_match(pattern, line, at, values, &end))
+        if (is_begin(line, at) && pattern_match_again(pattern, line, at, values, &end, &memo))
             return true;
     }
     return false;
@@ -261,13 +263,14 @@ bool forms_find_then(const struct form_text *text, struct slice line, struct sli
 
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match) {
     struct needle_walk walk = {0};
+    struct slice values[PATTERN_NAMES_MAX];
     uint32_t needle, best = UINT32_MAX;
     size_t at;
-    struct slice values[PATTERN_NAMES_MAX];
+    match->memo = (struct pattern_memo){0};
     for (int i = 0;
          i < CANDIDATES_MAX && needles_next(forms->needles, message, &walk, &needle, &at); i++) {
         const struct place *place = &forms->places[needle];
-        if (place->form >= best || !match_at(place->text, message, at, values))
+        if (place->form >= best || !match_at(place->text, message, at, values, &match->memo))
             continue;
         best = place->form;
         match->form = forms->rows.forms[best];

@@ -21,12 +21,14 @@ struct form_match {
     const struct form *form;
     const struct form_text *text;
     struct slice values[PATTERN_NAMES_MAX]; // in the message
+    struct pattern_memo memo;               // of forms_find: also when it found nothing
 };
 // Whether a further line of a row has the text: like `text`, it may stand anywhere behind a word,
 // so that prefixes which nobody knows do not hide it. How far the line is indented says nothing.
 // O(line).
 bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values);
-// The first form that the message has; false: none. O(message). Any thread.
+// The first form that the message has; false: none. O(message), whatever the rows are: a bounded
+// number of candidates, pattern_steps_max() steps for all of them together. Any thread.
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match);
 
 // The next place of the text at which something stands that a line must have to be read by a row,

@@ -69,11 +69,14 @@ bool needles_next(const struct needles *needles, struct slice text, struct needl
             uint32_t bit = bit_of(gram);
             if (!may_be(needles, bit))
                 continue;
+            if (walk->looks > NEEDLE_LOOKS_MIN + NEEDLE_LOOKS_A_BYTE * (uint64_t)at)
+                continue;
             next = needles->slots[bit & needles->mask];
         }
         while (next != 0) {
             const struct entry *entry = &needles->entries[next - 1];
             next = entry->next;
+            walk->looks++;
             if (entry->gram != gram || at < entry->offset)
                 continue;
             size_t from = at - entry->offset;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 enum { NEEDLE_SIZE = 6, NEEDLE_GRAM = 4, NEEDLE_GRAMS = NEEDLE_SIZE - NEEDLE_GRAM + 1 };
+enum { NEEDLE_LOOKS_A_BYTE = 16, NEEDLE_LOOKS_MIN = 16384 };
 
 struct needles;
 
@@ -21,6 +22,10 @@ struct needles *needles_make(const char *const *texts, uint32_t count, struct ar
 struct needle_walk {
     size_t at;
     uint32_t next; // among the entries of the gram at `at`
+    // Entries that were looked at. Above NEEDLE_LOOKS_A_BYTE for each byte up to here, and
+    // NEEDLE_LOOKS_MIN, a place is passed over: a bound for needles that are all alike, behind
+    // which what follows is searched again.
+    uint64_t looks;
 };
 // The next needle of the text: which, and where it begins. Begin with a walk of zeros. Needles come
 // once each, not strictly in the order of their places: within NEEDLE_SIZE of it. O(text).

@@ -88,6 +88,18 @@ bool pattern_match(const struct pattern *pattern, struct slice text, size_t at,
 struct pattern_memo {
     const char *at; // where a date was looked for last; NULL: nowhere
     size_t date_size;
+    // Places behind a part of type text that were tried, each with its parts, and bytes /
+    // PATTERN_STEP_BYTES that were looked at. Once there were pattern_steps_max() of them no
+    // further place is tried: rows and lines that are made to take long take no longer than that.
+    uint64_t steps;
 };
+enum {
+    PATTERN_STEP_BYTES = 16,
+    PATTERN_STEPS_A_BYTE = 16,
+    PATTERN_STEPS_MIN = 16384,
+};
+static inline uint64_t pattern_steps_max(struct slice text) {
+    return PATTERN_STEPS_MIN + PATTERN_STEPS_A_BYTE * (uint64_t)text.size;
+}
 bool pattern_match_again(const struct pattern *pattern, struct slice text, size_t at,
                          struct slice *values, size_t *end, struct pattern_memo *memo);

@@ -16,8 +16,9 @@ struct reader {
     const char *file;
     bool is_builtin;
     struct slice family;
-    struct form *form; // NULL: no row has begun
-    const char *line;  // the one at hand
+    struct form *form;  // NULL: no row has begun
+    const char *line;   // the one at hand
+    struct slice field; // its first word
     uint32_t number;
 };
 
@@ -186,8 +187,10 @@ static bool begin_row(struct reader *reader, struct slice rest, bool is_prefix) 
     if (other != NULL && !reader->is_builtin)
         return fail(reader, name.data, "there is a form %.*s already, at %s:%u", (int)name.size,
                     name.data, other->file, other->line);
-    if (rows->count == FORMS_MAX)
+    if (rows->count == FORMS_MAX && !reader->is_builtin)
         return fail(reader, name.data, "more than %d rows", FORMS_MAX);
+    if (is_prefix && ++rows->prefix_count > FORM_PREFIXES_MAX && !reader->is_builtin)
+        return fail(reader, name.data, "more than %d prefixes", FORM_PREFIXES_MAX);
     reader->form = arena_zero(rows->arena, 1, sizeof *reader->form);
     reader->form->name = name;
     reader->form->family = reader->family;
@@ -239,7 +242,7 @@ static bool set_kind(struct reader *reader, struct slice value, enum observation
                 (int)value.size, value.data);
 }
 
-static bool set_role(struct reader *reader, struct slice value) {
+static bool read_role(struct reader *reader, struct slice value) {
     for (int i = 0; FORM_ROLES[i] != NULL; i++)
         if (slice_equal(slice_of(FORM_ROLES[i]), value)) {
             reader->form->role = value;
@@ -283,7 +286,7 @@ static bool read_setting(struct reader *reader, struct slice value, struct form_
     return true;
 }
 
-static bool add_set(struct reader *reader, struct slice value) {
+static bool read_set(struct reader *reader, struct slice value) {
     struct form *form = reader->form;
     if (form->set_count == FORM_SETS_MAX)
         return fail(reader, value.data, "more than %d of these in a row", FORM_SETS_MAX);
@@ -291,7 +294,7 @@ static bool add_set(struct reader *reader, struct slice value) {
 }
 
 // "signal=9 victim=yes"
-static bool add_when(struct reader *reader, struct slice value) {
+static bool read_when(struct reader *reader, struct slice value) {
     struct form *form = reader->form;
     struct slice said = take_field(&value);
     if (form->when_count == FORM_WHENS_MAX)
@@ -319,82 +322,148 @@ static bool add_sample(struct reader *reader, struct slice value, bool is_not) {
     return true;
 }
 
-static bool is_any(struct slice name, const char *const *words) {
-    while (*words != NULL && !slice_equal(slice_of(*words), name))
-        words++;
-    return *words != NULL;
+// -- fields ---------------------------------------------------------------------------------------
+
+static bool read_text(struct reader *reader, struct slice value) {
+    return add_text(reader, value, true);
 }
 
-static bool read_field(struct reader *reader, struct slice name, struct slice value) {
+static bool read_then(struct reader *reader, struct slice value) {
+    return add_text(reader, value, false);
+}
+
+static bool read_again(struct reader *reader, struct slice value) {
+    reader->form->needs_again = slice_equal(value, SLICE("yes"));
+    return reader->form->needs_again || fail(reader, value.data, "`again` is yes");
+}
+
+static bool read_becomes(struct reader *reader, struct slice value) {
+    struct form *form = reader->form;
+    if (form->then_count == 0)
+        return fail(reader, reader->field.data, "`becomes` stands behind a `then`");
+    return set_kind(reader, value, &form->then[form->then_count - 1].becomes);
+}
+
+static bool read_apart(struct reader *reader, struct slice value) {
+    reader->form->is_apart = slice_equal(value, SLICE("yes"));
+    return reader->form->is_apart || slice_equal(value, SLICE("no")) ||
+           fail(reader, value.data, "yes or no is needed");
+}
+
+static bool read_kind(struct reader *reader, struct slice value) {
+    return set_kind(reader, value, &reader->form->kind);
+}
+
+static bool read_where(struct reader *reader, struct slice value) {
+    reader->form->is_here = slice_equal(value, SLICE("here"));
+    return reader->form->is_here || fail(reader, value.data, "`where` has one value: here");
+}
+
+static bool read_above(struct reader *reader, struct slice value) {
+    reader->form->is_owner = slice_equal(value, SLICE("traceback"));
+    return reader->form->is_owner || fail(reader, value.data, "`above` has one value: traceback");
+}
+
+static bool read_cause(struct reader *reader, struct slice value) {
+    reader->form->cause = value;
+    return is_identifier(value) ||
+           fail(reader, value.data, "a cause is a word of small letters, digits and '_'");
+}
+
+static bool read_source(struct reader *reader, struct slice value) {
+    (void)reader, (void)value; // for people
+    return true;
+}
+
+static bool read_sample(struct reader *reader, struct slice value) {
+    return add_sample(reader, value, false);
+}
+
+static bool read_not(struct reader *reader, struct slice value) {
+    return add_sample(reader, value, true);
+}
+
+// The sample that the field belongs to; NULL: there is none, and that is said.
+static struct form_sample *last_sample(struct reader *reader, bool may_be_not) {
     struct form *form = reader->form;
     struct form_sample *last =
         form->sample_count == 0 ? NULL : &form->samples[form->sample_count - 1];
-    if (value.size == 0)
-        return fail(reader, name.data, "`%.*s` says nothing", (int)name.size, name.data);
-    if (slice_equal(name, SLICE("text")))
-        return add_text(reader, value, true);
-    if (form->is_prefix && slice_equal(name, SLICE("again"))) {
-        form->needs_again = slice_equal(value, SLICE("yes"));
-        return form->needs_again || fail(reader, value.data, "`again` is yes");
-    }
-    if (form->is_prefix &&
-        !is_any(name, (const char *const[]){"sample", "gives", "not", "source", NULL}))
-        return fail(reader, name.data,
-                    "'%.*s' is no field of a prefix: text, again, source, sample, gives, not",
-                    (int)name.size, name.data);
-    if (slice_equal(name, SLICE("then")))
-        return add_text(reader, value, false);
-    if (slice_equal(name, SLICE("kind")))
-        return set_kind(reader, value, &form->kind);
-    if (form->then_count > 0 && slice_equal(name, SLICE("becomes")))
-        return set_kind(reader, value, &form->then[form->then_count - 1].becomes);
-    if (slice_equal(name, SLICE("role")))
-        return set_role(reader, value);
-    if (slice_equal(name, SLICE("cause"))) {
-        form->cause = value;
-        return is_identifier(value) ||
-               fail(reader, value.data, "a cause is a word of small letters, digits and '_'");
-    }
-    if (slice_equal(name, SLICE("apart"))) {
-        form->is_apart = slice_equal(value, SLICE("yes"));
-        return form->is_apart || slice_equal(value, SLICE("no")) ||
-               fail(reader, value.data, "yes or no is needed");
-    }
-    if (slice_equal(name, SLICE("where"))) {
-        form->is_here = slice_equal(value, SLICE("here"));
-        return form->is_here || fail(reader, value.data, "`where` has one value: here");
-    }
-    if (slice_equal(name, SLICE("above"))) {
-        form->is_owner = slice_equal(value, SLICE("traceback"));
-        return form->is_owner || fail(reader, value.data, "`above` has one value: traceback");
-    }
-    if (slice_equal(name, SLICE("set")))
-        return add_set(reader, value);
-    if (slice_equal(name, SLICE("when")))
-        return add_when(reader, value);
-    if (slice_equal(name, SLICE("sample")))
-        return add_sample(reader, value, false);
-    if (slice_equal(name, SLICE("not")))
-        return add_sample(reader, value, true);
-    if (slice_equal(name, SLICE("source")))
-        return true;
-    if (last != NULL && slice_equal(name, SLICE("more"))) {
-        last->lines = joined(reader->rows->arena, last->lines, value);
-        return true;
-    }
-    if (last != NULL && !last->is_not && slice_equal(name, SLICE("gives"))) {
+    if (last != NULL && (may_be_not || !last->is_not))
+        return last;
+    fail(reader, reader->field.data, "`%.*s` stands behind a `sample`", (int)reader->field.size,
+         reader->field.data);
+    return NULL;
+}
+
+static bool read_more(struct reader *reader, struct slice value) {
+    struct form_sample *last = last_sample(reader, true);
+    if (last == NULL)
+        return false;
+    if (last->more_count++ == FORM_MORE_MAX)
+        return fail(reader, reader->field.data, "more than %d of these in a row", FORM_MORE_MAX);
+    last->lines = joined(reader->rows->arena, last->lines, value);
+    return true;
+}
+
+static bool read_gives(struct reader *reader, struct slice value) {
+    struct form_sample *last = last_sample(reader, false);
+    if (last != NULL)
         last->gives = value;
-        return true;
-    }
-    if (slice_equal(name, SLICE("becomes")))
-        return fail(reader, name.data, "`becomes` stands behind a `then`");
-    if (slice_equal(name, SLICE("more")) || slice_equal(name, SLICE("gives")))
-        return fail(reader, name.data, "`%.*s` stands behind a `sample`", (int)name.size,
-                    name.data);
-    return fail(reader, name.data,
-                "'%.*s' is no field: text, then, becomes, apart, kind, role, where, above, cause, "
-                "set, when, source, sample, more, gives, not",
-                (int)name.size, name.data);
+    return last != NULL;
+}
+
+enum { OF_FORM = 1, OF_PREFIX = 2, OF_ALL = OF_FORM | OF_PREFIX };
+
+static const struct {
+    struct slice name;
+    unsigned rows; // kinds of rows that have it
+    bool (*read)(struct reader *reader, struct slice value);
+} FIELDS[] = {
+#define FIELD(rows, name)                                                                          \
+    { {#name, sizeof(#name) - 1}, rows, read_##name }
+    FIELD(OF_ALL, text),
+    FIELD(OF_PREFIX, again),
+    FIELD(OF_FORM, then),
+    FIELD(OF_FORM, becomes),
+    FIELD(OF_FORM, apart),
+    FIELD(OF_FORM, kind),
+    FIELD(OF_FORM, role),
+    FIELD(OF_FORM, where),
+    FIELD(OF_FORM, above),
+    FIELD(OF_FORM, cause),
+    FIELD(OF_FORM, set),
+    FIELD(OF_FORM, when),
+    FIELD(OF_ALL, source),
+    FIELD(OF_ALL, sample),
+    FIELD(OF_FORM, more),
+    FIELD(OF_ALL, gives),
+    {{"not", 3}, OF_ALL, read_not},
+#undef FIELD
+};
+enum { FIELD_COUNT = sizeof FIELDS / sizeof *FIELDS };
+
+static bool no_field(struct reader *reader, unsigned rows) {
+    char names[256] = "";
+    size_t size = 0;
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if ((FIELDS[i].rows & rows) != 0)
+            size += (size_t)snprintf(names + size, sizeof names - size, "%s%s",
+                                     size == 0 ? "" : ", ", FIELDS[i].name.data);
+    assert(size < sizeof names);
+    return fail(reader, reader->field.data, "'%.*s' is no field%s: %s", (int)reader->field.size,
+                reader->field.data, rows == OF_PREFIX ? " of a prefix" : "", names);
+}
+
+static bool read_field(struct reader *reader, struct slice value) {
+    unsigned rows = reader->form->is_prefix ? OF_PREFIX : OF_FORM;
+    int i = 0;
+    if (value.size == 0)
+        return fail(reader, reader->field.data, "`%.*s` says nothing", (int)reader->field.size,
+                    reader->field.data);
+    while (i < FIELD_COUNT &&
+           !((FIELDS[i].rows & rows) != 0 && slice_equal(FIELDS[i].name, reader->field)))
+        i++;
+    return i < FIELD_COUNT ? FIELDS[i].read(reader, value) : no_field(reader, rows);
 }
 
 static bool read_line(struct reader *reader, struct slice line) {
@@ -404,8 +473,9 @@ static bool read_line(struct reader *reader, struct slice line) {
     struct slice word = take_field(&rest);
     if (is_field && reader->form == NULL)
         return fail(reader, word.data, "a field before any row: a row begins in the first column");
+    reader->field = word;
     if (is_field)
-        return read_field(reader, word, rest);
+        return read_field(reader, rest);
     bool is_prefix = slice_equal(word, SLICE("prefix"));
     if (is_prefix || slice_equal(word, SLICE("form")))
         return end_row(reader) && begin_row(reader, rest, is_prefix);
@@ -422,14 +492,13 @@ void form_rows_begin(struct form_rows *rows, struct arena *arena) {
 
 bool form_rows_add(struct form_rows *rows, const char *file, struct slice text, bool is_builtin) {
     struct reader reader = {
-        .rows = rows, .file = file, .line = text.data, .is_builtin = is_builtin};
+        .rows = rows, .file = file, .line = text.data, .number = 1, .is_builtin = is_builtin};
     assert(!rows->failed);
     if (text.size > FORMS_SIZE_MAX)
         return fail(&reader, text.data, "the file is larger than %d bytes", FORMS_SIZE_MAX);
-    while (text.size > 0) {
+    for (; text.size > 0; reader.number++) {
         struct slice line = text_take_line(&text);
         reader.line = line.data;
-        reader.number++;
         while (line.size > 0 && strchr(" \t\r", line.data[line.size - 1]) != NULL)
             line.size--;
         if (line.size == 0 || line.data[0] == '#')

@@ -35,7 +35,9 @@ enum {
     FORM_SETS_MAX = 8,
     FORM_WHENS_MAX = 4,
     FORM_SAMPLES_MAX = 16,
-    FORMS_MAX = 4096,         // rows of all files
+    FORM_MORE_MAX = 64,       // lines of a sample behind its first
+    FORMS_MAX = 4096,         // rows of users, of all files together
+    FORM_PREFIXES_MAX = 256,  // prefixes among them: each may be tried on each line
     FORMS_SIZE_MAX = 4 << 20, // bytes of a file
 };
 
@@ -85,7 +87,7 @@ struct form_sample {
     struct slice lines; // joined by newlines
     struct slice gives;
     bool is_not; // … and does not match
-    uint32_t line;
+    uint32_t line, more_count;
 };
 
 struct form {
@@ -122,7 +124,7 @@ struct form_fault {
 struct form_rows {
     struct arena *arena;
     struct form **forms; // prefixes among them
-    uint32_t count, capacity;
+    uint32_t count, capacity, prefix_count;
     bool failed;
     struct form_fault fault; // the first
 };

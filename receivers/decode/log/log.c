@@ -270,6 +270,7 @@ enum decode_category log_decode_message(void *memory, const struct frame *frame,
     struct log_state *state = memory;
     state->frame = *frame;
     state->frame.carried = frame->time_ns != 0;
+    state->frame.forms = state->input.forms;
     state->is_tagged = true;
     state->more = (struct slice){NULL, 0};
     if (!lines && !has_lines(frame))

@@ -142,7 +142,7 @@ START_TEST(unknown_keys) {
             "c.yaml:1:32: receivers.tail.strat_at: unknown key; did you mean 'start_at'? Valid "
             "keys: include, start_at, max_line_size\n"
             "c.yaml:2:1: recievers: unknown key; did you mean 'receivers'? Valid keys: receivers, "
-            "processors, exporters, extensions, service, tests\n");
+            "processors, exporters, extensions, service, tests, forms\n");
     refuses(
         "receivers: {tail: {include: a}}\nexporters: {raw: {path: x}}\n"
         "service: {batchsize: 5, telemetry: {traces: {}}, pipelines: {p: {receiver: [tail], "
@@ -284,7 +284,7 @@ END_TEST
 START_TEST(misspelt_parents) {
     static const char KEYS[] =
         "unknown key; did you mean '%s'? Valid keys: receivers, processors, "
-        "exporters, extensions, service, tests\n";
+        "exporters, extensions, service, tests, forms\n";
     const char *receivers = arena_format(&arena, KEYS, "receivers");
     const char *service = arena_format(&arena, KEYS, "service");
     refuses("recievers: {tail: {include: a, start_at: begining}}\n" SERVICE,

@@ -58,7 +58,8 @@ START_TEST(service_and_pipelines) {
     json_t *root = schema();
     ck_assert_str_eq(json_string_value(json_object_get(root, "$schema")),
                      "https://json-schema.org/draft/2020-12/schema");
-    ck_assert_uint_eq(json_object_size(json_object_get(root, "properties")), 6);
+    ck_assert_uint_eq(json_object_size(json_object_get(root, "properties")), 7);
+    ck_assert_ptr_nonnull(property(root, "forms"));
     json_t *service = property(root, "service");
     property(service, "batch_size");
     property(property(property(service, "telemetry"), "logs"), "level");

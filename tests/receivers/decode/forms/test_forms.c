@@ -5,6 +5,7 @@
 #include "receivers/decode/log/form_check.h"
 
 #include "base/memory.h"
+#include "base/text/cut.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -228,6 +229,129 @@ START_TEST(test_file_faults) {
 }
 END_TEST
 
+// A file of so many times this text behind the row, with %u counted up.
+static struct slice repeated(const char *front, const char *text, uint32_t count) {
+    static char bytes[FORMS_SIZE_MAX];
+    size_t size = (size_t)snprintf(bytes, sizeof bytes, "%s", front);
+    for (uint32_t i = 0; i < count; i++) {
+        char number[16];
+        struct slice rest = slice_of(text), head = text_until(rest, '%');
+        bool has_number = head.size < rest.size;
+        ck_assert_uint_lt(size + rest.size + sizeof number, sizeof bytes);
+        memcpy(bytes + size, head.data, head.size);
+        size += head.size;
+        rest = text_from(rest, head.size + (has_number ? 2 : 0));
+        if (has_number)
+            size += (size_t)snprintf(bytes + size, sizeof number, "%u", i);
+        memcpy(bytes + size, rest.data, rest.size);
+        size += rest.size;
+    }
+    return (struct slice){bytes, size};
+}
+
+#define SITE "form site\n text worker gone\n kind abort\n sample worker gone\n"
+
+// Each bound of users' rows, just kept and just passed.
+START_TEST(test_bounds) {
+    static const struct {
+        const char *front, *text, *words;
+        uint32_t max;
+    } bounds[] = {
+        {"", "form x%u\n text worker gone\n kind abort\n sample worker gone\n",
+         "more than 4096 rows", FORMS_MAX},
+        {"", "prefix x%u\n text <{rank}>\n sample <1> x\n", "more than 256 prefixes",
+         FORM_PREFIXES_MAX},
+        {"form x\n kind abort\n sample worker gone\n", " text worker gone\n", "more than 8",
+         FORM_TEXTS_MAX},
+        {SITE, " then gone, too\n", "more than 8", FORM_THEN_MAX},
+        {SITE, " set signal=9\n", "more than 8", FORM_SETS_MAX},
+        {SITE, " when signal=9 victim=yes\n", "more than 4", FORM_WHENS_MAX},
+        {SITE, " not worker here\n", "more than 16", FORM_SAMPLES_MAX - 1},
+        {SITE, " more and so on\n", "more than 64", FORM_MORE_MAX},
+        {"form x\n kind abort\n sample worker gone\n text worker ", "{?x}", "more than 48 parts",
+         (PATTERN_PARTS_MAX - 1) / 2},
+        {"form x\n kind abort\n sample worker gone\n text worker gone", "x", "longer than 512",
+         PATTERN_SIZE_MAX - 11},
+    };
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        for (uint32_t more = 0; more < 2; more++) {
+            const char *file = "mine";
+            struct slice text = repeated(bounds[i].front, bounds[i].text, bounds[i].max + more);
+            struct form_fault fault = {.words = ""};
+            struct forms *forms = forms_make(&file, &text, 1, &fault);
+            ck_assert_msg((forms != NULL) == (more == 0), "%s: %s", bounds[i].text, fault.words);
+            ck_assert_msg(more == 0 || strstr(fault.words, bounds[i].words) != NULL, "%s: %s",
+                          bounds[i].words, fault.words);
+            forms_free(forms);
+        }
+}
+END_TEST
+
+// Rows and lines that are made to take long: what was tried is counted, not timed.
+START_TEST(test_hostile) {
+    static const struct {
+        const char *row, *line; // the line is this text again and again
+    } hostile[] = {
+        {"text abcd{_:text}needle{_:text}zzz", "abcdneedle"},
+        {"text abcd{_:text}needle{_:text}{rank}zzz", "abcd needle 1 "},
+        {"text abcdef{_:text}{_:word}x{_:word}y{_:word}z", "abcdef "},
+        {"text abcdef{_:text}{_:list}!{_:text}{_:list}!", "abcdef 1,1,1,1,1,1 "},
+        {"text abcdef{_:text}{a|aa|aaa|aaaa}!", "abcdefaaaaaaaaaaaaaaaaaa"},
+        {"text abcdef{_:text}{? a}{? a}{? a}{? a}{? a}{? a}{? a}{? a}!", "abcdef a a a a a a "},
+        {"text abcdef{_:text}{_:time}!", "abcdef 2026-11-20T10:00:00Z "},
+        {"text abcdef{_:text}  {end}", "abcdef          "},
+        {"text ^{_:text}abcdef{_:text}abcdeg", "abcdef"},
+        {"text ^{_:text}{_:int}abcdef{_:text}{_:int}abcdeg", "1abcdef"},
+        {"text abcdef{_:text}=q{_:text}=q{_:text}=q{_:text}=r", "abcdef=q"},
+    };
+    enum { SHORT = 4 << 10, LONG = 64 << 10 };
+    static char line[LONG];
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        char source[256];
+        const char *file = "mine";
+        struct form_fault fault;
+        struct form_match match;
+        size_t size = strlen(hostile[i].line);
+        snprintf(source, sizeof source, "form x\n %s\n kind abort\n sample x\n", hostile[i].row);
+        struct slice text = slice_of(source);
+        struct forms *forms = forms_make(&file, &text, 1, &fault);
+        ck_assert_msg(forms != NULL, "%s: %s", hostile[i].row, fault.words);
+        for (size_t at = 0; at < sizeof line; at++)
+            line[at] = hostile[i].line[at % size];
+        for (size_t length = SHORT; length <= LONG; length *= 4) {
+            struct slice message = {line, length};
+            forms_find(forms, message, &match);
+            ck_assert_msg(match.memo.steps <= pattern_steps_max(message) + length,
+                          "%s: %llu steps for %zu bytes", hostile[i].row,
+                          (unsigned long long)match.memo.steps, length);
+        }
+        forms_free(forms);
+    }
+}
+END_TEST
+
+// The bound on needles that are all alike, and on a place where many begin.
+START_TEST(test_alike_needles) {
+    enum { COUNT = 20000, SIZE = 64 << 10 };
+    static char names[COUNT][NEEDLE_SIZE + 1], text[SIZE];
+    static const char *needles[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) { // one gram, and needles that are not there
+        snprintf(names[i], sizeof names[i], "aaaa%c%c", 'b' + (int)(i % 20), 'b' + (int)(i % 19));
+        needles[i] = names[i];
+    }
+    memset(text, 'a', sizeof text);
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    struct needles *made = needles_make(needles, COUNT, &arena);
+    struct needle_walk walk = {0};
+    uint32_t needle;
+    size_t begins;
+    ck_assert(!needles_next(made, (struct slice){text, SIZE}, &walk, &needle, &begins));
+    ck_assert_uint_le(walk.looks, NEEDLE_LOOKS_MIN + NEEDLE_LOOKS_A_BYTE * SIZE + COUNT * 3);
+    arena_release(&arena);
+}
+END_TEST
+
 // A user's row stands in the place of the built-in one of its name.
 START_TEST(test_replaced) {
     const struct form *first = forms_at(forms_builtin(), 0);
@@ -368,6 +492,9 @@ int main(void) {
     tcase_add_test(tests, test_file_faults);
     tcase_add_test(tests, test_samples_are_checked);
     tcase_add_test(tests, test_apart_is_bounded);
+    tcase_add_test(tests, test_bounds);
+    tcase_add_test(tests, test_hostile);
+    tcase_add_test(tests, test_alike_needles);
     tcase_add_test(tests, test_replaced);
     tcase_add_test(tests, test_builtin_names);
     tcase_add_test(tests, test_builtin_samples);
