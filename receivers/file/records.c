@@ -174,8 +174,8 @@ static const char *pass_lines(struct record_sink *sink, struct record_stream *st
     return at;
 }
 
-// A bar that overwrites itself ends no line, however long it runs: where it grows longer than a line
-// may be, it is cut behind one of its states. Returns what is behind that.
+// A bar that overwrites itself ends no line, however long it runs: where it grows longer than a
+// line may be, it is cut behind one of its states. Returns what is behind that.
 static const char *cut_written(struct record_sink *sink, struct record_stream *stream,
                                struct slice bytes, const char *at) {
     size_t left = bytes.size - (size_t)(at - bytes.data);
@@ -185,8 +185,7 @@ static const char *cut_written(struct record_sink *sink, struct record_stream *s
     const char *end = memrchr(at, '\r', sink->record_max);
     if (end == NULL)
         return at;
-    take_line(sink, stream, (struct slice){at, (size_t)(end - at)},
-              (size_t)(end + 1 - bytes.data));
+    take_line(sink, stream, (struct slice){at, (size_t)(end - at)}, (size_t)(end + 1 - bytes.data));
     return end + 1;
 }
 

@@ -28,12 +28,12 @@ def bar(states):
 
 
 def kinds(binary, text):
-    """What is read of a log: the events by their kinds, and the lines that were refused."""
+    """What --stats says of a log."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "job.log"), "w", encoding="utf-8", newline="") as out:
             out.write(text)
         stats = os.path.join(folder, "stats.json")
-        run([binary, "analyze", "--stats", stats, os.path.join(folder, "job.log")])
+        run(binary, "analyze", "--stats", stats, os.path.join(folder, "job.log"))
         with open(stats, encoding="utf-8") as file:
             told = json.load(file)
     return told
@@ -59,7 +59,7 @@ def main():
     # Without a message the bar is nothing of interest, and no line of it is refused.
     told = json.dumps(kinds(binary, bar(60000)))
     checks.check("too_long" not in told, f"a bar alone: {told[:600]}")
-    return checks.report()
+    return checks.finish()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text/cut.h"
+#include "receivers/decode/forms/needles.h"
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/line/journal.h"
 #include "receivers/decode/line/place.h"
@@ -203,11 +204,13 @@ static bool is_blank(struct slice text) {
     return text.size == 0;
 }
 
-// Takes the next part of what overwrites itself on a terminal that may say something: the last one
-// that is more than blanks, or one in which something stands that is looked for. A program writes
-// messages behind a bar that it draws, and no line ends between the bar's states.
-static struct slice take_written(struct slice *text, const struct forms *forms) {
+// Takes the next part of what overwrites itself on a terminal in which something stands that is
+// looked for, or a rank is named; where there is none (`says`: false), the last one that is more
+// than blanks. A program writes messages behind a bar that it draws, and no line ends between the
+// bar's states.
+static struct slice take_written(struct slice *text, const struct forms *forms, bool *says) {
     struct slice part = {NULL, 0};
+    *says = false;
     while (text->size > 0) {
         struct slice next = text_until(*text, '\r');
         struct needle_walk walk = {0};
@@ -217,7 +220,9 @@ static struct slice take_written(struct slice *text, const struct forms *forms) 
         if (is_blank(next))
             continue;
         part = next;
-        if (text->size > 0 && forms_search(forms, next, &walk, &place, &certain))
+        *says = memmem(next.data, next.size, "[rank", 5) != NULL ||
+                forms_search(forms, next, &walk, &place, &certain);
+        if (*says)
             break;
     }
     return part;
@@ -437,7 +442,8 @@ static void part_lines(struct frame_reader *reader, struct frame *frame) {
 // The parts of what overwrites itself become frames, one by one.
 static void begin_written(struct frame_reader *reader, struct peel *peel) {
     struct slice rest = peel->text;
-    struct slice first = take_written(&rest, forms_of(reader));
+    bool says;
+    struct slice first = take_written(&rest, forms_of(reader), &says);
     if (rest.size > 0) {
         reader->overwrite = true;
         reader->more = rest;
@@ -470,14 +476,11 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
     if (transport_peel_nested(peel))
         peel_one(reader, peel);
     if (peel->text.size > 0 && memchr(peel->text.data, '\r', peel->text.size) != NULL) {
-        if (reader->form != FORM_KERNEL && writer_peel_inside(peel))
-            peel->text = text_until(peel->text, '\r');
-        else
-            begin_written(reader, peel);
+        begin_written(reader, peel);
         peel_one(reader, peel);
-    } else if (reader->form != FORM_KERNEL) {
-        writer_peel_inside(peel);
     }
+    if (reader->form != FORM_KERNEL)
+        writer_peel_inside(peel);
     settle(reader, peel);
     if (!reader->overwrite)
         part_lines(reader, peel->frame);
@@ -722,8 +725,9 @@ static enum frame_step take_ready(struct frame_reader *reader, struct arena *are
 
 // The next part of what overwrites itself. What stands in front of it is its own.
 static bool take_next_written(struct frame_reader *reader, struct frame *frame) {
-    struct slice part = take_written(&reader->more, forms_of(reader));
-    if (part.size == 0)
+    bool says;
+    struct slice part = take_written(&reader->more, forms_of(reader), &says);
+    if (!says)
         return false;
     struct peel peel = reader->more_peel;
     *frame = reader->more_frame;
@@ -732,9 +736,9 @@ static bool take_next_written(struct frame_reader *reader, struct frame *frame) 
     peel.text = part;
     for (int i = 0; i < PEELS_MAX && peel_one(reader, &peel); i++)
         continue;
+    if (reader->form != FORM_KERNEL)
+        writer_peel_inside(&peel);
     settle(reader, &peel);
-    if (++reader->more_count >= RECORD_LINES_MAX)
-        reader->more = (struct slice){NULL, 0};
     return true;
 }
 

@@ -262,6 +262,8 @@ static const struct {
     {"10%\r20%\r  ", "1+1 - | 20%\n", FORM_ANY},
     {"10%\r20%[rank0]:[E314 01:50:17.3 F.cpp:1] x\r30%",
      "1+1 2026-03-14T01:50:17.3Z rank=0 | [E314 01:50:17.3 F.cpp:1] x\n", FORM_ANY},
+    {"10%\r20%\rsrun: error: n1: task 3: Out Of Memory\r30%\r40%\r",
+     "1+1 - | srun: error: n1: task 3: Out Of Memory\n", FORM_ANY},
     {"   ^^^^[rank1]:[E314 01:50:17.4 F.cpp:1] x",
      "1+1 2026-03-14T01:50:17.4Z rank=1 | [E314 01:50:17.4 F.cpp:1] x\n", FORM_ANY},
     {"\xef\xbb\xbfMar 14 01:50:17 n kernel: text\r",
