@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/observation.h"
+#include "tests/receivers/decode/found.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -121,6 +122,7 @@ static inline void observed_record(struct observed *observed, const struct decod
         memcpy(copy, record.data, record.size);
     enum decode_category category =
         type->decode(state, (struct slice){copy, record.size}, &arena, &event, &fault);
+    found_by_search(type, record, category);
     observed_settle(observed, category, &event, &fault);
     observed_more(observed, type, state, &arena, position);
     memory_give(copy);

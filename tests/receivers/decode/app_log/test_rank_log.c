@@ -5,6 +5,7 @@
 #include "receivers/decode/app_log/rank_log.h"
 #include "receivers/decode/log/log.h"
 #include "tests/receivers/decode/decode_record.h"
+#include "tests/receivers/decode/found.h"
 
 #include <inttypes.h>
 
@@ -105,6 +106,7 @@ static void take_line(struct told *told, struct slice line, uint64_t position) {
     memcpy(block, line.data, line.size);
     enum decode_category category = told->type->decode(
         told->state, (struct slice){block, line.size}, &told->arena, &event, &fault);
+    found_by_search(told->type, line, category);
     say(told, category, &event, &fault);
     if (!decode_refused(category))
         take_others(told);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/log/log.h"
+#include "tests/receivers/decode/found.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ static inline const struct kernel_line *kernel_give(struct kernel_source *source
     source->category =
         decoder_kernel_log.decode(source->state, (struct slice){source->line, line.size},
                                   &source->arena, &source->event, &source->fault);
+    found_by_search(&decoder_kernel_log, line, source->category);
     kernel_take_rest(source);
     return source->category == DECODE_OK ? source->event.kernel : NULL;
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/log/log.h"
+#include "tests/receivers/decode/found.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -152,9 +153,11 @@ static inline void said_record(struct said *said, struct said_source *source, st
         memcpy(copy, line.data, line.size);
     source->event = (struct event){.position = position, .lines = 1, .rank = RANK_NONE};
     source->fault = (struct decode_fault){0};
-    said_take(said, source,
-              source->decoder->decode(source->state, (struct slice){copy, line.size},
-                                      &source->arena, &source->event, &source->fault));
+    enum decode_category category =
+        source->decoder->decode(source->state, (struct slice){copy, line.size}, &source->arena,
+                                &source->event, &source->fault);
+    found_by_search(source->decoder, line, category);
+    said_take(said, source, category);
     said_rest(said, source);
     free(copy);
 }
