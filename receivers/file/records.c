@@ -175,7 +175,8 @@ static const char *pass_lines(struct record_sink *sink, struct record_stream *st
 }
 
 // A bar that overwrites itself ends no line, however long it runs: where it grows longer than a
-// line may be, it is cut behind one of its states. Returns what is behind that.
+// line may be, it is cut behind one of its states, and what was cut off counts as a line. Returns
+// what is behind that.
 static const char *cut_written(struct record_sink *sink, struct record_stream *stream,
                                struct slice bytes, const char *at) {
     size_t left = bytes.size - (size_t)(at - bytes.data);

@@ -2,8 +2,8 @@
 // Peels what transports put in front of a message, and holds lines that are parts.
 //
 // Each prefix takes time in its own size, and at most PEELS_MAX are taken off a line; what looks
-// further (colours, the last "kernel:", a rank behind a progress bar) does so once a line. So a
-// line costs O(line), whatever is in it.
+// further (colours, the last "kernel:", a rank behind a progress bar) does so once a line, or once
+// for each state of a bar that overwrites itself. So a line costs O(line), whatever is in it.
 #include "receivers/decode/line/frame_reader.h"
 
 #include "base/memory.h"
@@ -447,7 +447,6 @@ static void begin_written(struct frame_reader *reader, struct peel *peel) {
     if (rest.size > 0) {
         reader->overwrite = true;
         reader->more = rest;
-        reader->more_count = 0;
         reader->more_peel = *peel;
         reader->more_frame = *peel->frame;
     }
@@ -797,10 +796,17 @@ bool frame_learns_labels(const struct frame_reader *reader) {
 }
 
 void frame_reader_follow(struct frame_reader *reader, const struct frame_reader *other) {
-    for (int i = 0; i < STREAMS; i++)
-        reader->parts[i].lines = 0, reader->parts[i].text.size = 0;
+    for (int i = 0; i < STREAMS; i++) {
+        reader->parts[i].lines = 0;
+        reader->parts[i].text.size = 0;
+        reader->parts[i].cut = false;
+    }
     reader->kmsg_lines = 0;
     reader->kmsg.size = 0;
+    memory_give(reader->journal);
+    memory_give(reader->dmesg);
+    reader->journal = NULL;
+    reader->dmesg = NULL;
     reader->begun = true;
     reader->clock = other->clock;
     reader->labels = other->labels;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What makes events of messages: one reader for each family of messages, in tables of constants.
 //
-// A reader looks at one message and knows nothing else. A report of several lines is gathered for
+// A reader looks at one message and knows nothing else. What a line must hold for it to read the
+// line stands in forms/literals.c, too: long logs are searched for that, and other lines are not
+// offered. A report of several lines is gathered for
 // it (gather.h): `read` says READ_BEGIN, `more` says of each further line of the same writer
 // whether it belongs to it, and `finish` reads the whole, its messages joined by newlines.
 #pragma once
