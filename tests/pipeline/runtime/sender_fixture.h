@@ -30,6 +30,7 @@ struct answer {
 static struct component_type type;
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER; // of what the thread writes
 static struct answer answers[8];                              // of the first requests
+static atomic_bool sink_refuses;                              // every request, whatever they say
 static uint32_t request_count;
 static char sent[4096]; // requests, a bar between them; '.' behind the last one
 static uint64_t sent_bytes;
@@ -56,6 +57,7 @@ static enum status box_send(void *instance, const struct request *request,
     (void)instance;
     pthread_mutex_lock(&sink_lock);
     struct answer answer = request_count < 8 ? answers[request_count] : (struct answer){0};
+    answer.refused = answer.refused || atomic_load(&sink_refuses);
     request_count++;
     early_requests += clock_monotonic_ns() < sender.retry.at_ns;
     sent_bytes += answer.refused ? 0 : request->bytes.size;
@@ -142,6 +144,7 @@ static void setup(void) {
     sending.retry.initial_interval.ns = 1000000;
     sending.retry.randomization_factor = 0;
     memset(answers, 0, sizeof answers);
+    atomic_store(&sink_refuses, false);
     request_count = early_requests = 0;
     sent_bytes = 0;
     sender_patience_ns = 0;

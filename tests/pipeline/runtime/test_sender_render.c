@@ -227,8 +227,8 @@ END_TEST
 
 START_TEST(nothing_is_rendered_while_the_sink_is_behind) {
     make(false, false);
-    for (int i = 0; i < 3; i++)
-        answers[i] = (struct answer){.refused = true};
+    sending.retry.max_interval.ns = 1000000;
+    atomic_store(&sink_refuses, true); // until all were encoded, however long that takes
     start();
     consume("a", true);
     wait_for_failure();
@@ -237,7 +237,9 @@ START_TEST(nothing_is_rendered_while_the_sink_is_behind) {
     lock_take(&sender.lock);
     ck_assert_uint_le(sender.queue.count, 1);
     lock_release(&sender.lock);
-    wait_for_requests(5);
+    ck_assert_uint_eq(atomic_load(&page.renders), 1);
+    atomic_store(&sink_refuses, false);
+    EVENTUALLY(atomic_load(&page.renders) == 2);
     consume_last("z");
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
     check_sent("a|b|z");
