@@ -10,6 +10,8 @@
 
 #include "base/text/cut.h"
 #include "receivers/decode/flight_recorder/dump_path.h"
+#include "receivers/decode/forms/envelope.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/launcher/error_file.h"
@@ -135,6 +137,21 @@ static unsigned key_bits(const struct json_keys *keys) {
             return telling_keys[i].bits;
     }
     return KEY_OTHER;
+}
+
+// Whether a carrier of logs packed a line, or several, in the object; or whether it holds a message
+// at least, of which the decoder tells that nobody knows its keys. Of what says its kind by other
+// keys only that which may be a carrier's, too.
+static bool is_carried(unsigned bits, enum format_kind kind, struct slice object) {
+    struct envelope envelope;
+    struct json_fault ignored;
+    bool may_be = kind == FORMAT_UNKNOWN || kind == FORMAT_ERROR_FILE ||
+                  (kind == FORMAT_TAGGED_LINES && (bits & KEY_OTHER) != 0) ||
+                  (kind == FORMAT_STORMLOG && (bits & ~(unsigned)KEY_OTHER) == KEY_EVENTS);
+    if (!may_be || (bits & KEY_EVENT) != 0 ||
+        !envelope_open(&envelope, forms_envelopes(forms_builtin()), object, &ignored))
+        return false;
+    return envelope.form != NULL || (kind == FORMAT_UNKNOWN && envelope.has_words);
 }
 
 static bool all_of(unsigned bits, unsigned wanted) {
@@ -308,7 +325,8 @@ static enum format_kind kind_of_line(struct slice line, bool cut) {
     struct value_look look = look_at_value(line, 0, false);
     bool usable =
         look.end == JSON_KEYS_WHOLE ? look.after == line.size : cut && look.end == JSON_KEYS_CUT;
-    return usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
+    enum format_kind kind = usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
+    return usable && is_carried(look.bits, kind, line) ? FORMAT_LOG : kind;
 }
 
 static struct format_guess guess_lines(struct slice head, bool final, enum format_kind forced) {
@@ -407,6 +425,11 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
         return decided(forced != FORMAT_UNKNOWN ? forced : FORMAT_KERNEL_LOG, LAYOUT_LINES);
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
     enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
+    if (look.end == JSON_KEYS_WHOLE && forced == FORMAT_UNKNOWN &&
+        is_carried(look.bits, kind, (struct slice){head.data + at, look.after - at})) {
+        kind = FORMAT_LOG;
+        wrapper = false;
+    }
     if (look.end == JSON_KEYS_CUT && !final)
         return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG) ||
                                                 is_one_record(forced),

@@ -8,7 +8,10 @@
 
 #include "base/memory.h"
 #include "base/text/cut.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/line/carrier.h"
 #include "receivers/decode/line/journal.h"
 #include "receivers/decode/line/place.h"
 #include "receivers/decode/line/prefix.h"
@@ -19,7 +22,7 @@
 
 enum {
     PEELS_MAX = 16,
-    OBJECTS_MAX = 2,          // JSON objects one in another
+    OBJECTS_MAX = 4,          // JSON objects one in another
     STREAMS = 3,              // not said, stdout, stderr
     PARTS_MAX = 16 << 20,     // bytes of parts that are held, of all streams
     RECORD_LINES_MAX = 64,    // lines of one record that are frames of their own
@@ -48,6 +51,15 @@ struct labels {
     bool beyond;        // some were no ranks
 };
 
+// An envelope with several lines.
+struct listed {
+    bool active;
+    bool given; // … of which one was
+    struct envelope envelope;
+    struct frame frame; // as it was in front of the envelope
+    struct peel peel;
+};
+
 // What frame_next gives, in this order.
 struct ready {
     enum { READY_NOTHING, READY_TEXT, READY_RECORD } what;
@@ -65,6 +77,7 @@ struct frame_reader {
     struct frame place; // what the log's name says
     bool begun;
     bool finishing;
+    bool has_text;           // some line was no object
     bool next_cut, line_cut; // the next line, the one at hand breaks off
     const char *encoding;    // NULL: one that can be read
     struct labels labels;
@@ -82,6 +95,7 @@ struct frame_reader {
     struct slice more;
     struct frame more_frame;
     uint32_t more_count;
+    struct listed *listed; // NULL until one comes
     // The line that ended what was held.
     bool has_after;
     struct slice after;
@@ -138,6 +152,7 @@ void frame_reader_free(struct frame_reader *reader) {
     memory_give(reader->kmsg.data);
     memory_give(reader->journal);
     memory_give(reader->dmesg);
+    memory_give(reader->listed);
     memory_give(reader->path);
     memory_give(reader);
 }
@@ -312,15 +327,74 @@ static void set_record(const struct journal_record *record, struct peel *peel,
     peel->text = clean(record->message, arena);
 }
 
-// An object in front: of the journal or of Docker.
-static enum frame_step peel_json(struct peel *peel, struct arena *arena,
-                                 struct decode_fault *fault) {
-    struct journal_record record;
-    if (peel->text.size == 0 || peel->text.data[0] != '{' || !journal_is_json(peel->text))
+static const struct forms *forms_of(const struct frame *frame) {
+    return frame->forms != NULL ? frame->forms : forms_builtin();
+}
+
+// The lines of an envelope with several are given by frame_next.
+static void list_lines(struct frame_reader *reader, const struct peel *peel,
+                       const struct envelope *envelope) {
+    if (reader->listed == NULL)
+        reader->listed = memory_zero(1, sizeof *reader->listed);
+    *reader->listed = (struct listed){
+        .active = true, .envelope = *envelope, .frame = *peel->frame, .peel = *peel};
+}
+
+// An object that some row knows. One with a message that none does is told, but not in what else is
+// text: programs write objects of their own.
+static enum frame_step peel_envelope(struct frame_reader *reader, struct peel *peel,
+                                     struct arena *arena, struct decode_fault *fault) {
+    struct envelope envelope;
+    struct json_fault json;
+    bool is_inner = peel->frame->has_writer || peel->tells != TELLS_NOTHING;
+    if (!text_begins(peel->text, SLICE("{")) ||
+        !envelope_open(&envelope, forms_envelopes(forms_of(peel->frame)), peel->text, &json))
         return FRAME_END;
+    if (envelope.form == NULL && envelope.has_words && !is_inner && !reader->has_text) {
+        carrier_refuse(peel->text, fault);
+        return FRAME_REFUSED;
+    }
+    if (envelope.form == NULL)
+        return FRAME_END;
+    if (envelope.lists > 0) {
+        if (reader->listed != NULL && reader->listed->active)
+            return FRAME_NOTHING;
+        list_lines(reader, peel, &envelope);
+        return FRAME_HELD;
+    }
+    if (!envelope_next(&envelope) || !carrier_set(peel, &envelope, arena))
+        return FRAME_NOTHING;
+    peel->text = clean(peel->text, arena);
+    return FRAME_LINE;
+}
+
+// "2026-01-05T10:11:12+00:00", a tab, a tag, a tab and an object, as Fluentd writes to files.
+static void skip_fluentd(struct peel *peel) {
+    enum { TIME_MAX = 40, TAG_MAX = 200 };
+    struct slice front = peel->text;
+    front.size = front.size < TIME_MAX + TAG_MAX ? front.size : TIME_MAX + TAG_MAX;
+    struct slice time = text_until(front, '\t');
+    if (time.size > TIME_MAX || time.size == front.size || !text_is_digit(front.data[0]))
+        return;
+    struct slice rest = text_from(front, time.size + 1), tag = text_until(rest, '\t');
+    size_t size = time.size + tag.size + 2;
+    if (tag.size < rest.size && size < peel->text.size && peel->text.data[size] == '{' &&
+        transport_set_time(peel, time))
+        peel->text = text_from(peel->text, size);
+}
+
+// An object in front: of the journal, of Docker, or another envelope.
+static enum frame_step peel_json(struct frame_reader *reader, struct peel *peel,
+                                 struct arena *arena, struct decode_fault *fault) {
+    struct journal_record record;
+    skip_fluentd(peel);
+    if (peel->text.size == 0 || peel->text.data[0] != '{')
+        return FRAME_END;
+    if (peel->writer || !journal_is_json(peel->text))
+        return peel_envelope(reader, peel, arena, fault);
     enum decode_category category = journal_json_read(peel->text, arena, &record, fault);
     if (category == DECODE_NOTHING)
-        return FRAME_END;
+        return peel_envelope(reader, peel, arena, fault);
     if (category != DECODE_OK)
         return FRAME_REFUSED;
     if (record.message.data == NULL) // journalctl leaves long ones out
@@ -419,9 +493,9 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
     int objects = 0;
     for (int i = 0; i < PEELS_MAX; i++) {
         bool took = peel_one(reader, peel);
-        if (!took && !peel->writer && objects++ < OBJECTS_MAX) {
-            enum frame_step json = peel_json(peel, arena, fault);
-            if (json == FRAME_NOTHING || json == FRAME_REFUSED)
+        if (!took && objects++ < OBJECTS_MAX) {
+            enum frame_step json = peel_json(reader, peel, arena, fault);
+            if (json == FRAME_NOTHING || json == FRAME_REFUSED || json == FRAME_HELD)
                 return json;
             took = json == FRAME_LINE;
         }
@@ -445,6 +519,7 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
         writer_peel_inside(peel);
     }
     settle(reader, peel);
+    reader->has_text = reader->has_text || (objects <= 1 && peel->text.size > 0);
     part_lines(reader, peel->frame);
     // An empty line of a writer belongs to what it is writing.
     return peel->text.size == 0 && !peel->frame->has_writer ? FRAME_NOTHING : FRAME_LINE;
@@ -626,6 +701,8 @@ enum frame_step frame_read(struct frame_reader *reader, struct slice line, uint6
     reader->line_cut = reader->next_cut;
     reader->next_cut = false;
     reader->ready.what = READY_NOTHING;
+    if (reader->listed != NULL)
+        reader->listed->active = false;
     reader->more = (struct slice){NULL, 0};
     reader->has_after = false;
     if (!reader->begun)
@@ -684,6 +761,26 @@ static enum frame_step take_ready(struct frame_reader *reader, struct arena *are
     return peel_all(reader, &peel, arena, fault);
 }
 
+// The next line of an envelope that has several.
+static enum frame_step take_listed(struct frame_reader *reader, struct arena *arena,
+                                   struct frame *frame, struct decode_fault *fault) {
+    struct listed *listed = reader->listed;
+    struct peel peel = listed->peel;
+    *frame = listed->frame;
+    peel.frame = frame;
+    if (listed->given)
+        frame->lines = 0;
+    listed->active = envelope_next(&listed->envelope);
+    if (!listed->active)
+        return listed->given ? FRAME_END : FRAME_NOTHING;
+    listed->given = true;
+    if (!carrier_set(&peel, &listed->envelope, arena))
+        return FRAME_NOTHING;
+    peel.text = clean(peel.text, arena);
+    frame->raw = peel.text;
+    return peel_all(reader, &peel, arena, fault);
+}
+
 // The next of the lines of a record; the last one that is a frame of its own has all that follow.
 static bool take_more(struct frame_reader *reader, struct frame *frame) {
     while (reader->more.size > 0) {
@@ -708,6 +805,11 @@ enum frame_step frame_next(struct frame_reader *reader, struct arena *arena, str
         return FRAME_LINE;
     if (reader->ready.what != READY_NOTHING)
         return take_ready(reader, arena, frame, fault);
+    if (reader->listed != NULL && reader->listed->active) {
+        enum frame_step step = take_listed(reader, arena, frame, fault);
+        if (step != FRAME_END)
+            return step;
+    }
     if (reader->has_after) {
         reader->has_after = false;
         return take_text(reader, reader->after, reader->after_position, arena, frame, fault);

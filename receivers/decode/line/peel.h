@@ -53,6 +53,17 @@ struct peel {
     uint64_t around;                                    // the same without the rank
 };
 
+// Whoever relays syslog may keep the blank behind the tag: text is indented by an even number.
+static inline void peel_blank(struct peel *peel) {
+    size_t blanks = 0;
+    while (blanks < peel->text.size && peel->text.data[blanks] == ' ')
+        blanks++;
+    if (blanks % 2 == 1) {
+        peel->text.data++;
+        peel->text.size--;
+    }
+}
+
 static inline void peel_named(struct peel *peel, struct slice what, const char *kind) {
     peel->key = hash_more(peel->key, kind, strlen(kind));
     peel->key = hash_more(peel->key, what.data, what.size);

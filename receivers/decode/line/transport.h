@@ -28,8 +28,8 @@ bool transport_peel(struct peel *peel);
 bool transport_peel_nested(struct peel *peel);
 // The date in front of a log library's line, which stays there: the message begins with it.
 void transport_program_time(struct peel *peel);
-// The time that a prefix says: a date in any of the forms that log_date.h takes, or Unix seconds.
-// False: it is neither.
+// The time that a prefix or an envelope says: a date in any of the forms that log_date.h takes, or
+// Unix time in seconds, milliseconds, microseconds or nanoseconds. False: it is neither.
 bool transport_set_time(struct peel *peel, struct slice time);
 // What is known of the time when all is peeled: Unix time, or why there is none.
 void transport_settle_time(struct peel *peel);
