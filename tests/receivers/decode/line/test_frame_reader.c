@@ -369,6 +369,8 @@ static const struct {
      0, 16, NULL},
     // Names of logs.
     {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/rank_3.log"},
+    {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/1/rank.3/stderr"},
+    {"a\n", "1+1 - local=3 | a\n", 0, 0, "/logs/workerlog.3"},
     {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/run/rank3/stderr"},
     {"a\n", "1+1 - | a\n", 0, 0, "/logs/franks3/local_rank_3"},
     {"a\n", "1+1 - rank=3 | a\n", 0, 4, "/logs/out.3"},
