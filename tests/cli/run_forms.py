@@ -115,6 +115,19 @@ class Suite:
         self.checks.check(done.stdout.startswith(
             "Rank 2 on gpu-a02 ended first: it raised ValueError: bad batch\n"), done.stdout)
 
+    def literals(self):
+        """By what lines are found: texts that many lines of an ordinary log hold are bad ones."""
+        self.put("common.forms", self.block("forms"))
+        lines = "who is gone: a\nok\nworker 7 is gone: it is gone: b\nTraceback (most\n"
+        code, out, err = self.run("test", "--literals", "common.forms", lines=lines)
+        self.checks.equal((code, err), (0, ""), "literals")
+        counts = [line.split("\t") for line in out.splitlines()]
+        self.checks.equal(sorted(counts, key=lambda row: -int(row[0])), counts, "the most first")
+        self.checks.check(["1", '"Traceb"', "-"] in counts, "one of a reader in C: " + out)
+        rows = [row for row in counts if "site_gone" in row[2].split()]
+        self.checks.equal([row[0] for row in rows], ["2"], "lines, not places: " + out)
+        self.checks.check(all(re.match(r'^"[^"]{6,}"$', row[1]) for row in counts), out)
+
     def mistakes(self):
         self.put("bad.forms", "form x\n  text   worker {rnak} went away\n")
         code, out, err = self.run("test", "bad.forms")
@@ -144,6 +157,7 @@ def main():
         suite.lists()
         suite.of_the_page()
         suite.of_a_stranger()
+        suite.literals()
         suite.mistakes()
         return suite.checks.finish()
 
