@@ -128,6 +128,13 @@ class Suite:
         self.checks.equal([row[0] for row in rows], ["2"], "lines, not places: " + out)
         self.checks.check(all(re.match(r'^"[^"]{6,}"$', row[1]) for row in counts), out)
 
+    def rare_literals(self):
+        """No row is found by a word that ordinary logs are full of."""
+        words = "Rank rank [rank INFO info NVIDIA Worker worker kernel process python system"
+        code, out, err = self.run("test", "--literals", os.devnull,
+                                  lines="".join(f" {word} \n" for word in words.split()))
+        self.checks.equal((code, out, err), (0, "", ""), "common words")
+
     def mistakes(self):
         self.put("bad.forms", "form x\n  text   worker {rnak} went away\n")
         code, out, err = self.run("test", "bad.forms")
@@ -158,6 +165,7 @@ def main():
         suite.of_the_page()
         suite.of_a_stranger()
         suite.literals()
+        suite.rare_literals()
         suite.mistakes()
         return suite.checks.finish()
 
