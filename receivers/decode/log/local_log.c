@@ -127,7 +127,7 @@ static void pass_lines(struct local_log *log, struct slice *text, struct local_t
                                        .is_of_interest = tells_fact,
                                        .has_time = has_time};
     struct line_run runs[LINE_RUNS];
-    search_lines(&log->search, forms_builtin(), *text, &judge, runs);
+    search_lines(&log->search, forms_builtin(), *text, NULL, &judge, runs);
     for (int i = 0; i < LINE_RUNS; i++) {
         // Between two runs all lines are whole.
         for (; runs[i].lines > 0 && log->to_read > 0; log->to_read--)

@@ -84,7 +84,7 @@ static struct taken take_all(struct ahead *ahead, bool check) {
     struct error error;
     ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
     ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
-    ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST));
+    ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST, NULL));
     struct slice rest = {NULL, 0};
     struct ahead_block block;
     for (ahead_next(ahead, rest, &block); block.read > 0; ahead_next(ahead, rest, &block)) {
@@ -180,7 +180,7 @@ START_TEST(ends_early) {
         struct error error;
         ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
         ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
-        ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST));
+        ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST, NULL));
         struct ahead_block block;
         for (int i = 0; i < blocks; i++)
             ahead_next(ahead, (struct slice){NULL, 0}, &block);
@@ -203,7 +203,7 @@ START_TEST(a_part_of_a_file) {
         struct file_input input = {.stop_descriptor = -1};
         struct error error;
         ck_assert_int_eq(file_input_attach_plain(&input, descriptor, OFFSET, &error), STATUS_OK);
-        ck_assert(ahead_begin(ahead, &input, PART, LONGEST));
+        ck_assert(ahead_begin(ahead, &input, PART, LONGEST, NULL));
         struct ahead_block block;
         size_t read = 0, foreseen = 0;
         for (;; read += block.read, foreseen += block.foreseen_count) {
