@@ -423,6 +423,8 @@ def told(report, options):
             file.write(text)
     if options.table or sys.stdout.isatty():
         print(table.markdown(report), end="")
+        if "logs" in report:
+            print("\n" + table.logs_markdown(report), end="")
     else:
         print(json.dumps(report, indent=2))
 
