@@ -3,7 +3,8 @@
 """How fast is culprit, beside what else reads the same file?
 
     bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only | --spans-only]
-              [--kafka | --kafka-only] [--against REF] [--table] [--json FILE] [--page FILE]
+              [--logs-only] [--kafka | --kafka-only] [--against REF] [--table] [--json FILE]
+              [--page FILE]
     bench/run --from FILE [--table] [--page FILE]
 
 Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
@@ -11,10 +12,10 @@ read it in turn, pinned to one core: culprit from file to summary, cat to anothe
 writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
 the whole process, and ratios are taken round by round; medians are given. Then the stages, the
 allocations, the decoder, each kind of event that logs and the cluster give, and spans (beside the
-real dask) are measured by programs of their own. With --live the live pipeline is
-measured too (live.py), with --kafka reading and writing topics beside kcat (kafka.py). Prints one
-JSON document, or, with --table or on a terminal, a table of what was aimed at: beside the peer, the
-last release and what the machine can do at most.
+real dask) are measured by programs of their own, and ordinary logs beside grep and ripgrep
+(logs.py). With --live the live pipeline is measured too (live.py), with --kafka reading and writing
+topics beside kcat (kafka.py). Prints one JSON document, or, with --table or on a terminal, a table
+of what was aimed at: beside the peer, the last release and what the machine can do at most.
 
 --against REF builds that commit in build/against/ and runs its programs in turn with today's; REF
 may also be a folder that holds such a build. Without it the newest tag is taken, when there is one.
@@ -37,6 +38,7 @@ import against
 import kafka
 import limits
 import live
+import logs
 import spans
 import table
 from memory import provide_memory
@@ -280,8 +282,10 @@ def measure_parts(bench, options, report):
     """Adds to the report; `seconds`: how long each part took."""
     for name, wanted, part in (
             ("spans", options.spans_only, measure_spans),
-            ("files", not (options.spans_only or options.kafka_only or options.live_only),
-             measure_files),
+            ("files", not (options.spans_only or options.logs_only or options.kafka_only or
+                           options.live_only), measure_files),
+            ("logs", not (options.spans_only or options.kafka_only or options.live_only),
+             measure_logs),
             ("live", options.live or options.live_only, measure_live),
             ("kafka", options.kafka or options.kafka_only, measure_kafka)):
         if not wanted:
@@ -301,6 +305,10 @@ def measure_live(bench, options, report):
     if bench.earlier:
         report["against"]["faster"].update(against.live_in_turn(
             live, own, live.Live(bench.earlier.build, options), options, bench.earlier.patience))
+
+
+def measure_logs(bench, options, report):
+    report["logs"] = logs.measure(bench, options, Run, median, say)
 
 
 def measure_kafka(bench, options, report):
@@ -415,6 +423,8 @@ def told(report, options):
             file.write(text)
     if options.table or sys.stdout.isatty():
         print(table.markdown(report), end="")
+        if "logs" in report:
+            print("\n" + table.logs_markdown(report), end="")
     else:
         print(json.dumps(report, indent=2))
 
@@ -430,6 +440,7 @@ def main(arguments):
     parser.add_argument("--live", action="store_true", help="measure the live pipeline, too")
     parser.add_argument("--live-only", action="store_true", help="and nothing else")
     parser.add_argument("--spans-only", action="store_true", help="spans and nothing else")
+    parser.add_argument("--logs-only", action="store_true", help="logs and nothing else")
     parser.add_argument("--kafka", action="store_true", help="measure topics, too")
     parser.add_argument("--kafka-only", action="store_true", help="and nothing else")
     parser.add_argument("--kafka-events", type=int, default=300000, help="messages of each run")

@@ -4,7 +4,7 @@ the limit of the machine. Pure: from the JSON document to Markdown."""
 import re
 
 NOTHING = "–"
-MARKS = {"figures": "<!-- figures -->", "kinds": "<!-- kinds -->"}
+MARKS = {"figures": "<!-- figures -->", "kinds": "<!-- kinds -->", "logs": "<!-- logs -->"}
 FASTER_FROM, SLOWER_FROM = 1.02, 0.98       # what is between is the same
 
 
@@ -308,7 +308,8 @@ def markdown(report):
 def further(report):
     """Aims that no row has: those that a part of the measuring sets itself."""
     own = {one["aim"] for one in aims(report)}
-    every = report.get("aims", []) + report.get("live", {}).get("aims", [])
+    every = (report.get("aims", []) + report.get("live", {}).get("aims", []) +
+             report.get("logs", {}).get("aims", []))
     return list({one["aim"]: one for one in every if one["aim"] not in own}.values())
 
 
@@ -327,12 +328,34 @@ def kinds_markdown(report):
     return "\n".join(lines) + "\n"
 
 
+def logs_markdown(report):
+    logs = report["logs"]
+    lines = ["| log | lines | MB | s | MB/s | beside `grep -cE` | beside ripgrep |",
+             "|---" * 7 + "|"]
+    for row in logs["rows"]:
+        beside = ["%.2f of its time" % row["culprit/" + peer] if "culprit/" + peer in row
+                  else logs["ripgrep"] for peer in ("grep", "ripgrep")]
+        lines.append("| %s | %s | %.0f | %.2f | %d | %s | %s |" % (
+            row["log"], "{:,}".format(row["lines"]), row["bytes"] / 1e6, row["cpu_s"],
+            row["mb_per_s"], *beside))
+    text = "\n".join(lines) + "\n"
+    if logs["all_cores"]:
+        text += "\nThe training log on %d threads: %s.\n" % (
+            logs["all_cores"][0]["threads"], ", ".join(
+                "%.2f × one thread's rate %s" % (
+                    row["times"], "as one file" if row["files"] == 1
+                    else "in %d files" % row["files"]) for row in logs["all_cores"]))
+    return text
+
+
 def page(text, report):
     """The page with the tables of this run between its marks; a part that was not measured keeps
     what stands there."""
     parts = {"figures": markdown(report)} if rows(report) else {}
     if "kinds" in report:
         parts["kinds"] = kinds_markdown(report)
+    if "logs" in report:
+        parts["logs"] = logs_markdown(report)
     for name, part in parts.items():
         begin, end = MARKS[name], MARKS[name].replace("<!-- ", "<!-- /")
         pattern = re.compile(re.escape(begin) + r"\n.*?" + re.escape(end), re.S)

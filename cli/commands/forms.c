@@ -6,6 +6,7 @@
 #include "base/text/display.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/commands/forms_literals.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/forms/rows.h"
@@ -20,6 +21,10 @@ enum { SAMPLE_SHOWN_MAX = 110 }; // bytes, in a table
 
 struct forms_options {
     bool names, markdown;
+};
+
+struct forms_test_options {
+    bool literals;
 };
 
 // -- listing --------------------------------------------------------------------------------------
@@ -211,16 +216,25 @@ static int check_rows(struct invocation *invocation, const struct forms *forms, 
     return code;
 }
 
-static int try_lines(struct invocation *invocation, const struct forms *forms) {
+static void print_events(struct invocation *invocation, const struct forms *forms,
+                         struct slice lines) {
     struct trying trying = {.invocation = invocation, .forms = forms};
+    form_read_lines(forms, lines, print_event, &trying);
+    buffer_append_format(invocation->err, "%llu %s\n", (unsigned long long)trying.events,
+                         trying.events == 1 ? "event" : "events");
+    invocation_say(invocation);
+}
+
+static int try_lines(struct invocation *invocation, const struct forms *forms) {
+    const struct forms_test_options *options = invocation->options;
     struct error error = {0};
     struct buffer lines;
     buffer_init(&lines, LINES_MAX);
     if (read_all(stdin, &lines)) {
-        form_read_lines(forms, buffer_slice(&lines), print_event, &trying);
-        buffer_append_format(invocation->err, "%llu %s\n", (unsigned long long)trying.events,
-                             trying.events == 1 ? "event" : "events");
-        invocation_say(invocation);
+        if (options->literals)
+            forms_print_literals(forms, buffer_slice(&lines), invocation->out);
+        else
+            print_events(invocation, forms, buffer_slice(&lines));
     } else if (lines.failed) {
         error_set(&error, STATUS_BAD_DATA, "standard input has more than %d MiB", LINES_MAX >> 20);
     } else {
@@ -259,6 +273,12 @@ static int forms_test_run(struct invocation *invocation) {
     return code;
 }
 
+static const struct argument forms_test_rows[] = {
+    ARGUMENT("literals", struct forms_test_options, literals, ARGUMENT_FLAG,
+             .help = "print by which six characters lines are found, and how many lines hold them; "
+                     "if many lines of an ordinary log do, reading it is slow"),
+};
+
 const struct command command_forms_test = {
     .name = "forms test",
     .summary = "what rows of your own make of a log",
@@ -268,8 +288,10 @@ const struct command command_forms_test = {
         "Reads the rows of FILE, checks each against its own samples, and then reads a log from "
         "standard input as culprit would with these rows. Prints each event: the line at which it "
         "begins, the row (-: none, but a reader of another kind), the kind, and what was read.",
+    COMMAND_OPTIONS(forms_test_rows, struct forms_test_options),
     .examples =
         "  culprit forms test my.forms < train.log\n"
+        "  culprit forms test --literals my.forms < train.log\n"
         "  culprit forms test my.forms < /dev/null\n",
     .exit_codes =
         "  0   the rows are right\n  64  the command line is wrong\n"

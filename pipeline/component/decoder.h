@@ -89,6 +89,28 @@ struct line_run {
 };
 enum { LINE_RUNS = 2 };
 
+// What the bytes of a line say of it by themselves.
+enum found_kind {
+    FOUND_NOTHING,      // nobody reads it, for all that its bytes say
+    FOUND_NUMBERED,     // the same, but that it begins with a number and a colon
+    FOUND_MAYBE,        // it is to be judged
+    FOUND_MAYBE_NUMBER, // both
+    FOUND_CERTAIN,      // it is of interest
+};
+struct found_line {
+    uint32_t at;           // where it begins
+    uint32_t lines, blank; // in front of it
+    enum found_kind kind;
+};
+// What was found on another thread in whole lines that follow one another: in their order all that
+// are not FOUND_NOTHING, and the ends up to which the text may be seen at once.
+struct found_lines {
+    const struct forms *forms; // by which they were found
+    struct slice text;
+    const struct found_line *lines;
+    uint32_t count; // 0: nothing is known
+};
+
 struct decoder_type {
     const char *name; // "stormlog"
     size_t state_size;
@@ -112,9 +134,11 @@ struct decoder_type {
     // DECODE_NOTHING, and changes nothing of what becomes of the others, which are offered. `text`
     // begins with a line that was not offered yet, and its last line may not be whole: of that
     // nothing is said. Fills `runs`, of which the first may pass nothing over, in their order; to
-    // be asked again behind them. O(text), and allocates nothing in steady state. NULL: all are
-    // offered.
-    void (*pass_over)(void *state, struct slice text, struct line_run runs[LINE_RUNS]);
+    // be asked again behind them. `found`: what is known of these bytes already, which changes
+    // nothing of the answer; NULL: nothing. O(text), and allocates nothing in steady state. NULL:
+    // all are offered.
+    void (*pass_over)(void *state, struct slice text, const struct found_lines *found,
+                      struct line_run runs[LINE_RUNS]);
     // Whether records are held; they are given back by `next` once more have come, or at the latest
     // after `finish`, which says that nothing more comes, or not for long. NULL: never.
     bool (*holds)(const void *state);

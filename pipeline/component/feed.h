@@ -164,10 +164,10 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
 void feed_tell_refused(struct feed *feed, struct source *source, struct slice start,
                        uint64_t position, struct slice why);
 // Finds the lines of `text` that need not be offered (decoder_type.pass_over), and counts them as
-// if they had been. `text` begins with the line that would be offered next. False, and nothing has
-// happened: offer the next line.
+// if they had been. `text` begins with the line that would be offered next; `found` may be NULL.
+// False, and nothing has happened: offer the next line.
 bool feed_pass_lines(struct feed *feed, struct source *source, struct slice text,
-                     struct line_run runs[LINE_RUNS]);
+                     const struct found_lines *found, struct line_run runs[LINE_RUNS]);
 // So many records were right, and are nothing that anybody looks for: counted as other without
 // having been offered one by one.
 void feed_pass_over(struct feed *feed, struct source *source, uint64_t count);

@@ -256,14 +256,15 @@ static enum decode_category any_next(void *memory, struct arena *arena, struct e
 }
 
 // Only lines of logs are searched; objects among them may be of any kind.
-static void any_pass_over(void *memory, struct slice text, struct line_run runs[LINE_RUNS]) {
+static void any_pass_over(void *memory, struct slice text, const struct found_lines *found,
+                          struct line_run runs[LINE_RUNS]) {
     enum { OTHERS = 256 };
     struct any_state *state = memory;
     memset(runs, 0, LINE_RUNS * sizeof *runs);
     if (state->last != FORMAT_LOG || state->forwarded != NULL)
         runs[0].offered = OTHERS;
     else
-        log_pass_over(part_of(state, FORMAT_LOG), text, true, runs);
+        log_pass_over(part_of(state, FORMAT_LOG), text, true, found, runs);
 }
 
 static bool any_holds(const void *memory) {

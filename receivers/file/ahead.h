@@ -6,7 +6,8 @@
 // in the same order as without, and with them the events that were made of whole lines. A line
 // with a name that is not known yet is left to the taker, so that names get their numbers in the
 // order of the input: results are the same with any number of threads. When the next block is not
-// ready, the taker decodes, too.
+// ready, the taker decodes, too. Of logs it is found, too, which lines may be of interest
+// (search_ahead).
 //
 // Memory: two blocks a thread and two more, each with the events of its lines; kept from input to
 // input. All calls but the threads' own are the taker's.
@@ -28,7 +29,8 @@ struct ahead_block {
     uint64_t raw_done;      // file_input.raw_done behind it
     struct event *foreseen; // in the order of the lines, which are their `raw`
     uint32_t foreseen_count;
-    enum status status; // STATUS_OK, or why reading ended
+    struct found_lines found; // of a log, in the lines behind the first; count 0: not known
+    enum status status;       // STATUS_OK, or why reading ended
     const struct error *error;
 };
 
@@ -38,9 +40,11 @@ struct ahead;
 struct ahead *ahead_new(uint32_t threads, size_t block_size);
 void ahead_free(struct ahead *ahead); // NULL is fine
 // From here on the input belongs to the threads, until ahead_end; of its bytes about the next
-// `bytes` are read. Events of the blocks before must be handed over. False: no thread could be
-// started, and nothing has happened.
-bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, size_t line_max);
+// `bytes` are read. `forms`: it is a log, of which lines are found by these, that live until
+// ahead_end; NULL: it is none. Events of the blocks before must be handed over. False: no thread
+// could be started, and nothing has happened.
+bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, size_t line_max,
+                 const struct forms *forms);
 // The next block. `rest`: what of the block before (at the first call: of anything) was not used.
 void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *block);
 // The input is the caller's again; the block stays valid until the next ahead_begin. Bytes that
@@ -63,6 +67,7 @@ struct ahead_path {
 struct ahead_file_options {
     enum format_kind forced; // FORMAT_UNKNOWN: it is found out
     size_t line_max;
+    const struct forms *forms; // by which lines of logs are found; they live until ahead_files_end
     bool documents; // inputs that are one record are used at once, and not looked at first
     int stop_descriptor;
 };
@@ -77,6 +82,7 @@ struct ahead_file {
     // many there were up to it; they are to be interned and put in (telemetry_settle_names) before
     // it is offered. NULL: there is none.
     const struct intern_later *later;
+    struct found_lines found; // as above, from the first line on
     // What `parser` made of all bytes (decoder_type.parse); NULL: nothing.
     const struct decoder_type *parser;
     void *parsed;

@@ -54,6 +54,7 @@ void ahead_free(struct ahead *ahead) {
     for (uint32_t i = 0; i < ahead->place_count; i++) {
         memory_give(ahead->places[i].memory);
         memory_give(ahead->places[i].foreseen.events);
+        memory_give(ahead->places[i].found.ahead.lines);
         arena_release(&ahead->places[i].foreseen.arena);
     }
     wakeup_destroy(&ahead->work);
@@ -131,13 +132,38 @@ void ahead_decode_lines(struct decoding *decoding, struct slice text, size_t lin
     intern_known_only(false);
 }
 
+void ahead_find_lines(struct found *found, const struct forms *forms, struct slice text,
+                      size_t step) {
+    const char *begin = text.data;
+    bool known = true;
+    found->ahead.count = 0;
+    for (size_t at = 0, shown = step; known && at < text.size; shown += step) {
+        size_t limit = shown < text.size ? shown : text.size;
+        const char *end = at < limit ? memrchr(begin + at, '\n', limit - at) : NULL;
+        size_t size = end == NULL ? 0 : (size_t)(end - begin) + 1 - at;
+        if (size > 0)
+            known = search_ahead(&found->ahead, forms, begin, (struct slice){begin + at, size});
+        at += size;
+        if (limit == text.size)
+            text.size = at; // what is left has no end
+    }
+    found->lines = (struct found_lines){.forms = forms,
+                                        .text = text,
+                                        .lines = found->ahead.lines,
+                                        .count = known ? found->ahead.count : 0};
+}
+
 // The lines that begin and end in the block, but for its first: where that begins is not known.
-static void decode_block(struct decoding *decoding, struct place *place, size_t line_max) {
+static void decode_block(struct decoding *decoding, struct place *place, size_t line_max,
+                         const struct forms *forms) {
     const char *at = place->memory + place->headroom, *end = at + place->read;
     const char *newline = place->read == 0 ? NULL : memchr(at, '\n', place->read);
     at = newline == NULL ? end : newline + 1;
-    ahead_decode_lines(decoding, (struct slice){at, (size_t)(end - at)}, line_max, &place->foreseen,
-                       NULL);
+    struct slice lines = {at, (size_t)(end - at)};
+    ahead_decode_lines(decoding, lines, line_max, &place->foreseen, NULL);
+    place->found.lines.count = 0;
+    if (forms != NULL)
+        ahead_find_lines(&place->found, forms, lines, lines.size);
 }
 
 // Reads the next block and decodes it; with the lock held, which is given up meanwhile.
@@ -150,6 +176,7 @@ static void work(struct decoding *decoding) {
     ahead->reading = true;
     ahead->busy++;
     size_t line_max = ahead->line_max;
+    const struct forms *forms = ahead->forms;
     lock_release(&ahead->lock);
     read_block(ahead, place);
     lock_take(&ahead->lock);
@@ -163,7 +190,7 @@ static void work(struct decoding *decoding) {
             wakeup_one(&ahead->ready, &ahead->lock);
     }
     lock_release(&ahead->lock);
-    decode_block(decoding, place, line_max);
+    decode_block(decoding, place, line_max, forms);
     lock_take(&ahead->lock);
     place->state = PLACE_READY;
     ahead->busy--;
@@ -215,7 +242,8 @@ void ahead_keep_apart(struct ahead *ahead) {
         core_avoid(ahead->core, ahead->threads[i].thread);
 }
 
-bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, size_t line_max) {
+bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, size_t line_max,
+                 const struct forms *forms) {
     assert(ahead->input == NULL && input->descriptor >= 0);
     if (!ahead_start_threads(ahead))
         return false;
@@ -225,6 +253,7 @@ bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, 
     ahead->input = input;
     ahead->left = bytes;
     ahead->line_max = line_max;
+    ahead->forms = forms;
     ahead->next_read = ahead->taken = 0;
     ahead->ended = ahead->reading = false;
     wakeup_one(&ahead->work, &ahead->lock);
@@ -253,6 +282,7 @@ static void put_rest(struct ahead *ahead, struct place *place) {
         memcpy(place->memory + place->headroom, block, place->read);
         memory_give(before);
         place->foreseen.count = 0;
+        place->found.lines.count = 0;
     }
     if (ahead->rest.size > 0)
         memcpy(place->memory + place->headroom - ahead->rest.size, ahead->rest.data,
@@ -290,6 +320,7 @@ void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *bloc
                                   .raw_done = place->raw_done,
                                   .foreseen = place->foreseen.events,
                                   .foreseen_count = place->foreseen.count,
+                                  .found = place->found.lines,
                                   .status = place->status,
                                   .error = &place->error};
 }

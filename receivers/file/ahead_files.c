@@ -83,11 +83,15 @@ static void parse(struct decoding *decoding, struct file_place *place,
 
 // The first line of a file is decoded as by the taker: with nothing learnt, so that names that
 // are new come in the same order.
-static void decode_lines(struct decoding *decoding, struct file_place *place, size_t line_max) {
+static void decode_lines(struct decoding *decoding, struct file_place *place,
+                         const struct ahead_file_options *options, enum format_kind kind) {
+    struct slice text = {place->memory, place->read};
     memset(decoding->state, 0, decoder_stormlog.state_size);
     place->later.arena = &place->foreseen.arena;
-    ahead_decode_lines(decoding, (struct slice){place->memory, place->read}, line_max,
-                       &place->foreseen, &place->later);
+    ahead_decode_lines(decoding, text, options->line_max, &place->foreseen, &place->later);
+    const struct decoder_type *decoder = format_decoder(kind);
+    if (options->forms != NULL && decoder != NULL && format_is_of_lines(slice_of(decoder->name)))
+        ahead_find_lines(&place->found, options->forms, text, decoding->ahead->block_size);
     // What it learnt may hold numbers of names that were postponed.
     if (place->later.count > 0)
         memset(decoding->state, 0, decoder_stormlog.state_size);
@@ -97,7 +101,7 @@ static void read_file(struct decoding *decoding, struct file_place *place,
                       const struct ahead_file_options *options) {
     struct error ignored; // who opens it gets it again
     size_t block_size = decoding->ahead->block_size;
-    place->read = place->foreseen.count = place->later.count = 0;
+    place->read = place->foreseen.count = place->later.count = place->found.lines.count = 0;
     place->parser = NULL;
     arena_reset(&place->foreseen.arena);
     place->input.stop_descriptor = options->stop_descriptor;
@@ -116,7 +120,7 @@ static void read_file(struct decoding *decoding, struct file_place *place,
     if (parser != NULL && place->input.ended)
         parse(decoding, place, parser);
     else if (guess.decided && guess.layout == LAYOUT_LINES)
-        decode_lines(decoding, place, options->line_max);
+        decode_lines(decoding, place, options, guess.kind);
 }
 
 void ahead_files_work(struct decoding *decoding) {
@@ -227,6 +231,7 @@ bool ahead_file_take(struct ahead *ahead, struct slice path, struct file_input *
                                 .foreseen = place->foreseen.events,
                                 .foreseen_count = place->foreseen.count,
                                 .later = place->later.count > 0 ? &place->later : NULL,
+                                .found = place->found.lines,
                                 .parser = place->parser,
                                 .parsed = place->parsed};
     return true;
@@ -266,6 +271,7 @@ void ahead_files_release(struct ahead *ahead) {
         file_input_release(&place->input);
         memory_give(place->memory);
         memory_give(place->foreseen.events);
+        memory_give(place->found.ahead.lines);
         arena_release(&place->foreseen.arena);
     }
     memory_give(ahead->files.places);

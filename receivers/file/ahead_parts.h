@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
+#include "receivers/decode/log/search.h"
 #include "receivers/file/ahead.h"
 
 enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_READY };
@@ -13,6 +14,12 @@ struct foreseen {
     struct event *events;
     uint32_t count, capacity;
     struct arena arena;
+};
+
+// What was found in a log, and the memory for it.
+struct found {
+    struct search_ahead ahead;
+    struct found_lines lines;
 };
 
 // A block of the input at hand.
@@ -26,6 +33,7 @@ struct place {
     enum status status;
     struct error error;
     struct foreseen foreseen;
+    struct found found;
 };
 
 // A file that comes, or the beginning of one.
@@ -37,6 +45,7 @@ struct file_place {
     char *memory;
     size_t room, read;
     struct foreseen foreseen;
+    struct found found;
     struct intern_later later;         // names in them
     const struct decoder_type *parser; // NULL: nothing was parsed
     void *parsed;
@@ -83,9 +92,10 @@ struct ahead {
     struct file_input *input; // NULL: none
     uint64_t left;            // bytes that are still to be read of it; belongs to who reads
     size_t line_max;
-    uint64_t next_read; // number of the block that is read next
-    uint64_t taken;     // … that the taker has; the first is 1, 0: none yet
-    uint32_t busy;      // who are at a block
+    const struct forms *forms; // of a log; NULL: it is none
+    uint64_t next_read;        // number of the block that is read next
+    uint64_t taken;            // … that the taker has; the first is 1, 0: none yet
+    uint32_t busy;             // who are at a block
     bool reading;
     bool ended;
     bool stopping;
@@ -101,6 +111,10 @@ void ahead_keep_apart(struct ahead *ahead);
 // left out.
 void ahead_decode_lines(struct decoding *decoding, struct slice text, size_t line_max,
                         struct foreseen *foreseen, struct intern_later *later);
+// Finds what may be of interest in the whole lines of `text`, which is shown to the taker in steps
+// of so many bytes.
+void ahead_find_lines(struct found *found, const struct forms *forms, struct slice text,
+                      size_t step);
 
 // With the lock held: whether a file may be read ahead; does so, giving the lock up meanwhile.
 bool ahead_files_may(const struct ahead *ahead);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "config/problem.h"
 #include "receivers/decode/formats.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/file/dump.h"
 #include "receivers/file/find/glob.h"
 #include "receivers/file/follow/tail.h"
@@ -231,11 +232,12 @@ static void begin_ahead(struct file_receiver *receiver) {
     receiver->path_next = 0;
     if (reader->ahead == NULL)
         return;
-    const struct ahead_file_options how = {.forced = reader->forced,
-                                           .line_max = reader->sink.record_max,
-                                           .documents = reader->by_folder ||
-                                                        reader->sink.known.node.size > 0,
-                                           .stop_descriptor = reader->input.stop_descriptor};
+    const struct ahead_file_options how = {
+        .forced = reader->forced,
+        .line_max = reader->sink.record_max,
+        .forms = reader->sink.known.forms != NULL ? reader->sink.known.forms : forms_builtin(),
+        .documents = reader->by_folder || reader->sink.known.node.size > 0,
+        .stop_descriptor = reader->input.stop_descriptor};
     ahead_files_begin(reader->ahead, receiver->paths,
                       receiver->path_count > 1 ? receiver->path_count : 0, how);
 }

@@ -12,6 +12,7 @@
 #include "base/text/time_zone.h"
 #include "receivers/decode/flight_recorder/dump_path.h"
 #include "receivers/decode/formats.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/line/year.h"
 #include "receivers/decode/log/local_log.h"
@@ -401,6 +402,13 @@ static bool skip_bytes(struct file_reader *reader, struct source *source, uint64
     }
 }
 
+const struct forms *file_forms(const struct file_reader *reader, struct source *source) {
+    const char *format = feed_source_figures(source)->format;
+    if (format == NULL || !format_is_of_lines(slice_of(format)))
+        return NULL;
+    return reader->sink.known.forms != NULL ? reader->sink.known.forms : forms_builtin();
+}
+
 // Whether what comes of the input is worth other threads: a file of more than some blocks (of which
 // the first was read) whose telemetry they know.
 static bool is_for_ahead(const struct file_reader *reader, const struct source *source) {
@@ -419,6 +427,7 @@ static bool fill_ahead(struct file_reader *reader, struct record_stream *stream)
     window_lend(reader, (struct file_window){block.data, block.size, 0, block.size});
     stream->foreseen = (struct foreseen_lines){.next = block.foreseen,
                                                .end = block.foreseen + block.foreseen_count};
+    stream->found = block.found;
     if (block.status != STATUS_OK)
         feed_note(reader->sink.feed, feed_source_path(stream->source), "%s", block.error->message);
     feed_source_figures(stream->source)->bytes += block.read;
@@ -446,6 +455,7 @@ static bool read_ahead(struct file_reader *reader, struct record_stream *stream)
     feed_flush(reader->sink.feed);
     ahead_end(reader->ahead);
     stream->foreseen = (struct foreseen_lines){.next = NULL};
+    stream->found.count = 0;
     window_return(reader);
     return !more;
 }
@@ -459,8 +469,11 @@ static void read_lines(struct file_reader *reader, struct record_stream *stream)
                                                    .end = given->foreseen + given->foreseen_count,
                                                    .later = given->later,
                                                    .ids = reader->ids};
+    if (given->data != NULL)
+        stream->found = given->found;
     if (is_for_ahead(reader, stream->source) &&
-        ahead_begin(reader->ahead, &reader->input, UINT64_MAX, sink->record_max)) {
+        ahead_begin(reader->ahead, &reader->input, UINT64_MAX, sink->record_max,
+                    file_forms(reader, stream->source))) {
         right = read_ahead(reader, stream);
     } else {
         while ((right = take_window(reader, stream)) && fill(reader, stream->source))

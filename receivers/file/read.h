@@ -76,6 +76,8 @@ void file_reader_begin(struct file_reader *reader);
 
 // The same of what was handed over, too.
 uint64_t file_near_ns(struct file_reader *reader);
+// By which lines of the source are found, where it is a log; NULL: it is none.
+const struct forms *file_forms(const struct file_reader *reader, struct source *source);
 // The nearest folder of the path that has the name of a node; empty: none.
 struct slice file_node_folder(struct feed *feed, struct slice path);
 // When the file was written last, or now when that is not known.

@@ -156,7 +156,7 @@ static const char *pass_lines(struct record_sink *sink, struct record_stream *st
     enum { NOT_NOW = 64 };
     struct line_run runs[LINE_RUNS];
     struct slice rest = {at, bytes.size - (size_t)(at - bytes.data)};
-    if (!feed_pass_lines(sink->feed, stream->source, rest, runs)) {
+    if (!feed_pass_lines(sink->feed, stream->source, rest, &stream->found, runs)) {
         stream->to_offer = NOT_NOW;
         return at;
     }

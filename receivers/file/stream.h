@@ -62,7 +62,8 @@ struct record_stream {
     struct source_position at;
     uint64_t generation; // how often the file began anew
     struct foreseen_lines foreseen;
-    uint64_t to_offer; // lines that are offered before it is asked which may be passed over
+    struct found_lines found; // in the bytes at hand
+    uint64_t to_offer;        // lines that are offered before it is asked which may be passed over
 };
 
 // The fingerprint of the last FINGERPRINT_MAX bytes.

@@ -14,15 +14,7 @@
 static void scan_lines(struct file_reader *reader, struct local_log *log, struct local_times *times,
                        bool last) {
     struct file_window *window = &reader->window;
-    for (;;) {
-        struct slice rest = window_rest(window);
-        const char *end = rest.size == 0 ? NULL : memchr(rest.data, '\n', rest.size);
-        if (end == NULL && !(last && rest.size > 0))
-            break;
-        struct slice line = text_take_line(&rest);
-        local_log_line(log, line, times);
-        window->start = window->end - rest.size;
-    }
+    window->start += local_log_read(log, window_rest(window), last, times);
     if (window->end - window->start > reader->sink.record_max)
         window->start = window->end;
 }

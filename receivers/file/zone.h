@@ -3,7 +3,7 @@
 //
 // With inputs that end and without `timezone`, such logs wait until all else has been read. Then
 // they are looked through once, together, and what they tell is held against the other inputs.
-// Cost: they are read twice. Bound: ZONE_SCAN_MAX of each is looked at.
+// Cost: they are searched twice. Bound: ZONE_SCAN_MAX of each is looked at.
 #pragma once
 
 #include "receivers/file/read.h"

@@ -6,6 +6,7 @@ import copy
 import os
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 import against  # noqa: E402
 import bench  # noqa: E402
+import logs  # noqa: E402
 import table  # noqa: E402
 from checks import Checks  # noqa: E402
 
@@ -102,6 +104,29 @@ def check_files(checks):
         row.pop("merge_all_dask/culprit", None)
     checks.equal(cells(alone, "`merge_all` of 100,000 spans"), ["4.00 ms", "–", "–", "–", "–"],
                  "without dask there is no aim to meet")
+
+
+def check_logs(checks):
+    report = {"machine": MACHINE, "logs": {
+        "words": "a|b", "ripgrep": "not installed",
+        "rows": [{"log": "training log", "bytes": 200000000, "lines": 1500000, "cpu_s": 0.2,
+                  "mb_per_s": 1000, "culprit/grep": 1.4}],
+        "all_cores": [{"threads": 2, "files": 1, "times": 1.7},
+                      {"threads": 2, "files": 8, "times": 1.9}]}}
+    report["logs"]["aims"] = logs.aims(report["logs"])
+    made = table.page("<!-- logs -->\nold\n<!-- /logs -->\n", report)
+    checks.check("| training log | 1,500,000 | 200 | 0.20 | 1000 | 1.40 of its time | not installed |"
+                 in made and "old" not in made, "a log: " + made)
+    checks.check("The training log on 2 threads: 1.70 × one thread's rate as one file, 1.90 × one "
+                 "thread's rate in 8 files." in made, "all cores: " + made)
+    checks.equal(cells(report, "the training log, in the time of grep -E"), ["1.4", "≤ 1.5: met"],
+                 "an aim of logs")
+    checks.equal(cells(report, "the training log in 1 file, two threads beside one"),
+                 ["1.7", "≥ 1.8: **not met**"], "another")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in logs.LOGS:
+            sizes = [logs.make(name, os.path.join(folder, "log"), 200) for _ in range(2)]
+            checks.equal(sizes[0], sizes[1], "the same log each time: " + name)
 
 
 def check_release(checks):
@@ -255,7 +280,7 @@ def check_in_turn(checks):
 
 def main():
     checks = Checks()
-    for check in (check_files, check_release, check_live, check_page, check_against,
+    for check in (check_files, check_logs, check_release, check_live, check_page, check_against,
                   check_in_turn):
         check(checks)
     sys.exit(checks.finish())

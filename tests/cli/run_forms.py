@@ -118,6 +118,26 @@ class Suite:
         self.checks.check(done.stdout.startswith(
             "Rank 2 on gpu-a02 ended first: it raised ValueError: bad batch\n"), done.stdout)
 
+    def literals(self):
+        """By what lines are found: texts that many lines of an ordinary log hold are bad ones."""
+        self.put("common.forms", self.block("forms"))
+        lines = "who is gone: a\nok\nworker 7 is gone: it is gone: b\nTraceback (most\n"
+        code, out, err = self.run("test", "--literals", "common.forms", lines=lines)
+        self.checks.equal((code, err), (0, ""), "literals")
+        counts = [line.split("\t") for line in out.splitlines()]
+        self.checks.equal(sorted(counts, key=lambda row: -int(row[0])), counts, "the most first")
+        self.checks.check(["1", '"Traceb"', "-"] in counts, "one of a reader in C: " + out)
+        rows = [row for row in counts if "site_gone" in row[2].split()]
+        self.checks.equal([row[0] for row in rows], ["2"], "lines, not places: " + out)
+        self.checks.check(all(re.match(r'^"[^"]{6,}"$', row[1]) for row in counts), out)
+
+    def rare_literals(self):
+        """No row is found by a word that ordinary logs are full of."""
+        words = "Rank rank [rank INFO info NVIDIA Worker worker kernel process python system"
+        code, out, err = self.run("test", "--literals", os.devnull,
+                                  lines="".join(f" {word} \n" for word in words.split()))
+        self.checks.equal((code, out, err), (0, "", ""), "common words")
+
     def mistakes(self):
         self.put("bad.forms", "envelope x\n  mesage line\n")
         code, out, err = self.run("test", "bad.forms")
@@ -151,6 +171,8 @@ def main():
         suite.lists()
         suite.of_the_page()
         suite.of_a_stranger()
+        suite.literals()
+        suite.rare_literals()
         suite.mistakes()
         return suite.checks.finish()
 

@@ -409,8 +409,9 @@ void feed_tell_refused(struct feed *feed, struct source *source, struct slice st
 }
 
 bool feed_pass_lines(struct feed *feed, struct source *source, struct slice text,
-                     struct line_run runs[LINE_RUNS]) {
+                     const struct found_lines *found, struct line_run runs[LINE_RUNS]) {
     (void)feed;
+    (void)found;
     (void)source;
     (void)text;
     (void)runs;

@@ -4,7 +4,7 @@
 
     run_threads.py BINARY
 
-Files of some megabytes: telemetry of several ranks with lines that are broken, blank, too long, of
+Files of some megabytes: training logs; telemetry of several ranks with lines that are broken, blank, too long, of
 other kinds and in other key orders between, tracebacks of several lines, compressed and not, with
 and without a newline at the end. Then a folder of many files: some that each bring names of their
 own, of every length up to several blocks, empty ones, what is not known, broken archives, logs that
@@ -76,6 +76,34 @@ def text(seed, steps, newline):
     return whole if newline else whole.rstrip("\r\n")
 
 
+def ordinary(seed, megabytes):
+    """A training log: hardly a line is of interest, at any distance from the ends of blocks."""
+    random_, lines, size = random.Random(seed), [], 0
+    clock = 0
+    while size < megabytes * 1_000_000:
+        clock += random_.random() < 0.1
+        at = "2027-01-15 %02d:%02d:%02d" % (8 + clock // 3600, clock // 60 % 60, clock % 60)
+        chance = random_.random()
+        if chance < 0.0004:
+            line = TRACEBACK % ((clock % 8,) * 4)
+        elif chance < 0.0006:
+            line = "%s srun: error: node-%d: task %d: Killed\n" % (at, clock % 4, clock % 8)
+        elif chance < 0.0008:
+            line = XID % clock
+        elif chance < 0.001:
+            line = "\x1b[31mfailed\x1b[0m " + "x" * random_.choice((10, 9000, 70_000)) + "\r\n"
+        elif chance < 0.0012:
+            line = "3: exitcode: 1\n\n  \n{\"a\": %d}\n" % clock
+        elif chance < 0.2:
+            line = "no time in line %d of the log of seed %d\n" % (len(lines), seed)
+        else:
+            line = "[rank%d]: %s INFO step %d loss %.4f\n" % (clock % 8, at, len(lines),
+                                                            random_.random())
+        lines.append(line)
+        size += len(line)
+    return "".join(lines).rstrip("\n") if seed % 2 else "".join(lines)
+
+
 def entry(rank, sequence):
     return {"record_id": sequence, "pg_id": 0, "process_group": ["0", "default_pg"],
             "collective_seq_id": sequence, "op_id": sequence, "profiling_name": "nccl:all_reduce",
@@ -138,6 +166,8 @@ def many(folder):
         data = pickle.dumps(dump(rank, 50 + rank * 300), 2)
         put(folder, "pickles/node-%d/comm_lib_trace_rank_%d" % (rank // 4, rank),
             data[:-2] if rank == 5 else data)
+    for i, size in enumerate((0.2, 0.5, 1.2, 1.4, 3, 5)):  # likewise
+        put(folder, "node-5/log_%d.log" % i, ordinary(i, size).encode())
     put(folder, "node-1/kern.log", b"".join((XID % i).encode() for i in range(400)))
     put(folder, "node-1/train.log", "".join(TRACEBACK % ((i % 8,) * 4) for i in range(300)).encode())
 
@@ -176,13 +206,15 @@ def main(binary):
                     checks.equal(together, alone, "%s, %s with %d threads"
                                  % (inputs, alone[0], threads))
         many(os.path.join(folder, "many"))
-        for inputs in (["many"], ["many/**/*"], ["many/**/*", "--set", "receivers.file.node=node-1"],
+        put(folder, "train.log", ordinary(7, 4).encode())
+        for inputs in (["train.log"], ["many/node-5/*"], ["many"], ["many/**/*"], ["many/**/*", "--set", "receivers.file.node=node-1"],
                        ["many/node-0", "many/node-1", "--set",
                         "receivers.file.max_document_size=400KiB"]):
             one = outputs(binary, folder, 1, *inputs)
             checks.check(all(code == 0 for _, code, _, _, _ in one),
                          "%s: %r" % (inputs, one[0][3][-300:]))
-            checks.check(len(one[2][2]) > 1000, "%s: the timeline is short" % inputs)
+            checks.check(max(len(out) for _, _, out, _, _ in one) > 1000,
+                         "%s: the answers are short" % inputs)
             for threads in THREADS[1:]:
                 for alone, together in zip(one, outputs(binary, folder, threads, *inputs)):
                     checks.equal(together, alone, "%s, %s with %d threads"

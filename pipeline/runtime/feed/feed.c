@@ -403,11 +403,11 @@ static inline void take_telemetry(struct feed *feed, struct source *source, stru
 }
 
 bool feed_pass_lines(struct feed *feed, struct source *source, struct slice text,
-                     struct line_run runs[LINE_RUNS]) {
+                     const struct found_lines *found, struct line_run runs[LINE_RUNS]) {
     const struct decoder_type *decoder = source->decoder;
     if (decoder->pass_over == NULL || source->forwarded != NULL || is_repeated(feed))
         return false;
-    decoder->pass_over(source->decoder_state, text, runs);
+    decoder->pass_over(source->decoder_state, text, found, runs);
     uint64_t lines = 0, blank = 0;
     for (int i = 0; i < LINE_RUNS; i++) {
         lines += runs[i].lines;

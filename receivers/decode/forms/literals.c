@@ -122,7 +122,7 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("oom_re"),
     // kernel_log/machine.c
     HAS("soft l"), // "BUG: soft lockup"
-    HAS("handle"), // "BUG: unable to handle page fault", "Unable to handle kernel"
+    HAS("to han"), // "BUG: unable to handle page fault", "Unable to handle kernel"
     HAS("L poin"), // "BUG: kernel NULL pointer dereference"
     HAS("l BUG "), // "kernel BUG at "
     HAS("l pani"), // "Kernel panic"

@@ -5,7 +5,6 @@
 #include "base/text/cut.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -226,19 +225,25 @@ static bool take_parts(struct compiler *compiler) {
     return true;
 }
 
-// Whether lines of jobs that go well say it, many of them.
+// Whether lines of jobs that go well say it, many of them: it is in one of these words, with a
+// blank before and behind it, or holds one.
 static bool is_common(struct slice text) {
-    static const char *const words[] = {"Rank ", "rank ", "[rank", "INFO", "info"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (memmem(text.data, text.size, words[i], strlen(words[i])) != NULL)
+    static const char *const words[] = {" Rank ",   " rank ",    " [rank",   " INFO ",
+                                        " info ",   " NVIDIA ",  " Worker ", " worker ",
+                                        " kernel ", " process ", " python ", " system "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct slice padded = slice_of(words[i]), word = text_trim(padded);
+        if (memmem(padded.data, padded.size, text.data, text.size) != NULL ||
+            memmem(text.data, text.size, word.data, word.size) != NULL)
             return true;
+    }
     return false;
 }
 
-// How well these bytes tell lines apart, 0: not at all. Words that every log has are made of small
-// letters.
+// How well these bytes tell lines apart, if they are not common; 0: not at all. Words that every
+// log has are made of small letters.
 static int rarity(struct slice text) {
-    int score = is_common(text) ? INT_MIN / 2 : 0;
+    int score = 0;
     for (size_t i = 0; i < text.size; i++) {
         unsigned char c = (unsigned char)text.data[i];
         score += isupper(c)                        ? 3
@@ -246,7 +251,7 @@ static int rarity(struct slice text) {
                  : is_blank((char)c) || isdigit(c) ? 0
                                                    : 2;
     }
-    return score < 0 ? 0 : score;
+    return score;
 }
 
 // Bytes that an envelope of JSON writes in another way.
@@ -262,6 +267,8 @@ static void try_needle(struct pattern *pattern, struct slice literal, size_t bef
         for (size_t at = from; at + PATTERN_NEEDLE_MIN <= end; at++) {
             struct slice window = {literal.data + at, PATTERN_NEEDLE_MIN};
             int score = rarity(window);
+            if (score > *best && is_common(window))
+                score = 0;
             if (score <= *best)
                 continue;
             *best = score;

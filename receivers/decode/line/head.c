@@ -11,13 +11,13 @@ static const struct slice BEGINNING = {"Traceback (most recent call last):", 34}
 // How long the head is with which the line begins a traceback; 0: it does not, or has none. Blanks
 // in front are those of a traceback within another text.
 static size_t head_of_beginning(struct slice line) {
-    size_t blanks = line.size - text_trim(line).size;
-    if (line.size < BEGINNING.size + blanks || line.size - BEGINNING.size > HEAD_SIZE_MAX)
+    while (line.size > 0 && (line.data[line.size - 1] == ' ' || line.data[line.size - 1] == '\r'))
+        line.size--;
+    if (line.size <= BEGINNING.size || line.size - BEGINNING.size > HEAD_SIZE_MAX ||
+        line.data[line.size - 1] != ':' || line.data[0] == ' ' || line.data[0] == '\t')
         return 0;
-    size_t size = line.size - BEGINNING.size - blanks;
-    bool begins = line.data[0] != ' ' && line.data[0] != '\t' &&
-                  memcmp(line.data + size, BEGINNING.data, BEGINNING.size) == 0;
-    return begins ? size : 0;
+    size_t size = line.size - BEGINNING.size;
+    return memcmp(line.data + size, BEGINNING.data, BEGINNING.size) == 0 ? size : 0;
 }
 
 static size_t digits_end(struct slice text, size_t at) {

@@ -9,16 +9,24 @@
 #include "receivers/decode/line/frame.h"
 #include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/line/year.h"
+#include "receivers/decode/log/search.h"
 
 #include <assert.h>
 
-enum { ARENA_BLOCK = 4096, HEAD_LINES = 256 };
+enum {
+    ARENA_BLOCK = 4096,
+    HEAD_LINES = 256, // that are read one by one: they show how the log is written
+    TO_BE_READ = 64   // … so many at a time, where lines belong together
+};
 
 struct local_log {
     struct frame_reader *frames;
-    struct arena arena; // of the line at hand
+    struct frame_reader *judge; // of lines that may not be read
+    struct arena arena;         // of the line at hand
     string_id node;
     uint64_t position;
+    struct search search;
+    uint64_t to_read; // lines that are read before it is asked which may be passed over
 };
 
 struct local_log *local_log_make(const struct decoder_input *input, string_id node) {
@@ -26,6 +34,7 @@ struct local_log *local_log_make(const struct decoder_input *input, string_id no
     struct decoder_input utc = *input;
     utc.zone = NULL;
     log->frames = frame_reader_make(&utc, FORM_ANY);
+    log->judge = frame_reader_make(&utc, FORM_ANY);
     log->node = node;
     arena_init(&log->arena, ARENA_BLOCK);
     return log;
@@ -35,6 +44,7 @@ void local_log_free(struct local_log *log) {
     if (log == NULL)
         return;
     frame_reader_free(log->frames);
+    frame_reader_free(log->judge);
     arena_release(&log->arena);
     memory_give(log);
 }
@@ -76,8 +86,7 @@ static void note_frame(const struct local_log *log, const struct frame *frame,
     note_fact(log, frame, times);
 }
 
-void local_log_line(struct local_log *log, struct slice line, struct local_times *times) {
-    assert(times->facts != NULL);
+static void read_line(struct local_log *log, struct slice line, struct local_times *times) {
     struct frame frame;
     struct decode_fault fault;
     enum frame_step step =
@@ -86,6 +95,63 @@ void local_log_line(struct local_log *log, struct slice line, struct local_times
         if (step == FRAME_LINE)
             note_frame(log, &frame, times);
     arena_reset(&log->arena);
+}
+
+// -- searching ------------------------------------------------------------------------------------
+
+static enum frame_step judge_line(struct local_log *log, struct slice line, struct frame *frame) {
+    struct decode_fault fault;
+    arena_reset(&log->arena);
+    frame_reader_follow(log->judge, log->frames);
+    return frame_read(log->judge, line, 1, &log->arena, frame, &fault);
+}
+
+static bool tells_fact(void *context, struct slice line) {
+    struct local_log *log = context;
+    struct kernel_line told = {.address = PCI_NONE, .port = PCI_NONE, .pid = -1, .link = -1};
+    struct frame frame;
+    enum frame_step step = judge_line(log, line, &frame);
+    return !frame_is_of_lines(log->judge) ||
+           (step == FRAME_LINE && frame.message.size > 0 && code_of(frame.message, &told) != 0);
+}
+
+static bool has_time(void *context, struct slice line) {
+    struct frame frame;
+    return judge_line(context, line, &frame) == FRAME_LINE && frame.time_ns != 0;
+}
+
+// Passes over the first lines of the text that need not be read.
+static void pass_lines(struct local_log *log, struct slice *text, struct local_times *times) {
+    const struct search_judge judge = {.context = log,
+                                       .numbers = frame_learns_labels(log->frames),
+                                       .is_of_interest = tells_fact,
+                                       .has_time = has_time};
+    struct line_run runs[LINE_RUNS];
+    search_lines(&log->search, forms_builtin(), *text, NULL, &judge, runs);
+    for (int i = 0; i < LINE_RUNS; i++) {
+        // Between two runs all lines are whole.
+        for (; runs[i].lines > 0 && log->to_read > 0; log->to_read--)
+            read_line(log, text_take_line(text), times);
+        *text = text_from(*text, runs[i].bytes);
+        log->position += runs[i].lines;
+        log->to_read += runs[i].offered;
+    }
+}
+
+size_t local_log_read(struct local_log *log, struct slice text, bool last,
+                      struct local_times *times) {
+    struct slice rest = text;
+    assert(times->facts != NULL);
+    for (; rest.size > 0; log->to_read--) {
+        if (log->to_read == 0 && log->position >= HEAD_LINES && frame_is_of_lines(log->frames))
+            pass_lines(log, &rest, times);
+        if (rest.size == 0 || (!last && memchr(rest.data, '\n', rest.size) == NULL))
+            break;
+        if (log->to_read == 0)
+            log->to_read = TO_BE_READ;
+        read_line(log, text_take_line(&rest), times);
+    }
+    return text.size - rest.size;
 }
 
 // -- beginnings of logs ---------------------------------------------------------------------------

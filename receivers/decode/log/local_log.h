@@ -15,5 +15,8 @@ bool log_lacks_year(struct slice head);
 // log it is where its lines do not say; STRING_NONE: not known.
 struct local_log *local_log_make(const struct decoder_input *input, string_id node);
 void local_log_free(struct local_log *log); // NULL is fine
-// One physical line.
-void local_log_line(struct local_log *log, struct slice line, struct local_times *times);
+// Lines that follow one another; returns the bytes of those that are whole, with `last` of all.
+// Most lines are searched, not read: times of lines in the middle that are out of order are not
+// seen.
+size_t local_log_read(struct local_log *log, struct slice text, bool last,
+                      struct local_times *times);

@@ -462,7 +462,8 @@ static bool has_time(void *context, struct slice line) {
            frame.time_ns != 0;
 }
 
-void log_pass_over(void *memory, struct slice text, bool objects, struct line_run runs[LINE_RUNS]) {
+void log_pass_over(void *memory, struct slice text, bool objects, const struct found_lines *found,
+                   struct line_run runs[LINE_RUNS]) {
     struct log_state *state = memory;
     bool single = state->frames != NULL && frame_is_of_lines(state->frames);
     memset(runs, 0, LINE_RUNS * sizeof *runs);
@@ -475,7 +476,8 @@ void log_pass_over(void *memory, struct slice text, bool objects, struct line_ru
     const struct forms *forms = state->input.forms;
     const struct search_judge judge = {state, objects, frame_learns_labels(state->frames),
                                        is_of_interest, has_time};
-    search_lines(&state->search, forms == NULL ? forms_builtin() : forms, text, &judge, runs);
+    search_lines(&state->search, forms == NULL ? forms_builtin() : forms, text, found, &judge,
+                 runs);
     if (runs[0].lines + runs[1].lines > 0)
         before_forget(state->before);
 }
@@ -517,8 +519,9 @@ bool log_names_host(struct slice head) {
 
 // -- named formats ------------------------------------------------------------------------------
 
-static void pass_over_log(void *state, struct slice text, struct line_run runs[LINE_RUNS]) {
-    log_pass_over(state, text, false, runs);
+static void pass_over_log(void *state, struct slice text, const struct found_lines *found,
+                          struct line_run runs[LINE_RUNS]) {
+    log_pass_over(state, text, false, found, runs);
 }
 
 static void begin_any(void *state, const struct decoder_input *input) {

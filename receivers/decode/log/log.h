@@ -33,7 +33,8 @@ enum decode_category log_next(void *state, struct arena *arena, struct event *ev
 bool log_holds(const void *state);
 void log_finish(void *state);
 // `objects`: lines that are objects may be something else than lines of a log.
-void log_pass_over(void *state, struct slice text, bool objects, struct line_run runs[LINE_RUNS]);
+void log_pass_over(void *state, struct slice text, bool objects, const struct found_lines *found,
+                   struct line_run runs[LINE_RUNS]);
 void log_cut(void *state);
 void log_written(void *state, uint64_t written_ns);
 void log_release(void *state);

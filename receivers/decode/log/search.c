@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One walk over the lines, with the next place that a needle has ahead of it. Where lines of
-// interest stand close together, searching only costs: then the next lines are offered as they are.
+// One walk over the lines, with the next place that a needle has ahead of it. What the bytes of a
+// line say by themselves can be found ahead, on another thread; then the walk goes from one such
+// line to the next. Where lines of interest stand close together, searching only costs: then the
+// next lines are offered as they are.
 #include "receivers/decode/log/search.h"
 
+#include "base/memory.h"
 #include "base/text/cut.h"
 #include "receivers/decode/forms/needles.h"
 
@@ -25,11 +28,10 @@ struct line_place {
 struct walk {
     struct slice text; // whole lines
     struct line_place here;
-    struct line_place last[SEARCH_CONTEXT]; // the lines before, in a ring
     const struct forms *forms;
     struct needle_walk needle;
     size_t hit, colour; // the next of them at or behind `here`; SIZE_MAX: there is none
-    bool certain;
+    bool certain;       // of the hit
 };
 
 static struct slice line_at(struct slice text, size_t at) {
@@ -92,40 +94,55 @@ static bool is_numbered(struct slice line) {
            text_begins(line, SLICE(": "));
 }
 
-static bool is_certain(const struct walk *walk, struct slice line,
-                       const struct search_judge *judge) {
-    return (walk->hit <= walk->here.at + line.size && walk->certain) ||
-           (judge->objects && is_object(line) && !is_envelope(line)) ||
-           (judge->numbers && is_numbered(line));
-}
-
-// Whether the line is to be judged.
-static bool is_candidate(struct walk *walk, struct slice line, const struct search_judge *judge) {
+// What the bytes of the line at hand say, whatever is known of its log.
+static enum found_kind look_at(struct walk *walk, struct slice line, bool numbers) {
+    size_t end = walk->here.at + line.size;
+    bool hit = false;
     if (walk->hit < walk->here.at)
         find_hit(walk);
     if (walk->colour < walk->here.at)
         find_colour(walk);
-    size_t end = walk->here.at + line.size;
-    return walk->hit <= end || walk->colour < end || line.size >= LONG_LINE ||
-           (is_object(line) && !is_envelope(line)) || (judge->numbers && is_numbered(line));
+    for (; walk->hit <= end; find_hit(walk), hit = true)
+        if (walk->certain)
+            return FOUND_CERTAIN;
+    bool maybe = hit || walk->colour < end || line.size >= LONG_LINE ||
+                 (is_object(line) && !is_envelope(line));
+    if (numbers && is_numbered(line))
+        return maybe ? FOUND_MAYBE_NUMBER : FOUND_NUMBERED;
+    return maybe ? FOUND_MAYBE : FOUND_NOTHING;
+}
+
+static bool is_wanted(struct slice line, enum found_kind kind, const struct search_judge *judge) {
+    bool numbered = kind == FOUND_NUMBERED || kind == FOUND_MAYBE_NUMBER;
+    if (kind == FOUND_CERTAIN || (judge->numbers && numbered))
+        return true;
+    return (kind == FOUND_MAYBE || kind == FOUND_MAYBE_NUMBER) &&
+           ((judge->objects && is_object(line) && !is_envelope(line)) ||
+            judge->is_of_interest(judge->context, without_return(line)));
+}
+
+static bool is_blank(struct slice line) {
+    return line.size == 0 ||
+           ((unsigned char)line.data[0] <= ' ' && text_trim(without_return(line)).size == 0);
 }
 
 static void pass_line(struct walk *walk, struct slice line) {
-    walk->last[walk->here.lines % SEARCH_CONTEXT] = walk->here;
-    bool blank = line.size == 0 ||
-                 ((unsigned char)line.data[0] <= ' ' && text_trim(without_return(line)).size == 0);
     walk->here.at += line.size + 1;
     walk->here.lines++;
-    walk->here.blank += blank;
+    walk->here.blank += is_blank(line);
+}
+
+static void begin_walk(struct walk *walk, const struct forms *forms, struct slice text) {
+    *walk = (struct walk){.text = text, .forms = forms};
+    find_hit(walk);
+    find_colour(walk);
 }
 
 // The first line of interest, or the end of the text.
 static bool find_line(struct walk *walk, const struct search_judge *judge) {
     while (walk->here.at < walk->text.size) {
         struct slice line = line_at(walk->text, walk->here.at);
-        if (is_candidate(walk, line, judge) &&
-            (is_certain(walk, line, judge) ||
-             judge->is_of_interest(judge->context, without_return(line))))
+        if (is_wanted(line, look_at(walk, line, judge->numbers), judge))
             return true;
         pass_line(walk, line);
     }
@@ -166,12 +183,114 @@ static size_t find_dated(struct slice text, const struct search_judge *judge) {
     return SIZE_MAX;
 }
 
-// What lies in front of a line.
-static struct line_place place_of(struct slice text, size_t at) {
-    struct walk walk = {.text = text};
-    while (walk.here.at < at)
-        pass_line(&walk, line_at(text, walk.here.at));
-    return walk.here;
+// What lies in front of the line `count` lines before this place, or at `at`, which is nearer.
+static struct line_place place_before(struct slice text, struct line_place place, uint64_t count,
+                                      size_t at) {
+    for (; count > 0 && place.at > at; count--) {
+        size_t begin = line_begin(text, place.at - 1);
+        place.lines--;
+        place.blank -= is_blank((struct slice){text.data + begin, place.at - 1 - begin});
+        place.at = begin;
+    }
+    return place;
+}
+
+// -- what was found ahead -------------------------------------------------------------------------
+
+// The first of the lines at or behind this place.
+static uint32_t first_found(const struct found_lines *found, const char *place) {
+    uint32_t low = 0, high = found->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (found->text.data + found->lines[middle].at < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Whether it tells all of the text from some line of it on, to its end. A text may begin within a
+// line that was cut.
+static bool is_told(const struct found_lines *found, struct slice text, const struct forms *forms) {
+    const char *end = text.data + text.size;
+    if (found == NULL || found->count == 0 || found->forms != forms || end <= found->text.data ||
+        end > found->text.data + found->text.size ||
+        (text.data > found->text.data && text.data[-1] != '\n'))
+        return false;
+    uint32_t last = first_found(found, end);
+    return last < found->count && found->text.data + found->lines[last].at == end;
+}
+
+// Whether a line of interest stands in front of what was found.
+static bool find_before(struct walk *walk, const struct found_lines *found,
+                        const struct search_judge *judge) {
+    struct slice text = walk->text;
+    if (found->text.data <= text.data)
+        return false;
+    begin_walk(walk, walk->forms,
+               (struct slice){text.data, (size_t)(found->text.data - text.data)});
+    bool is_found = find_line(walk, judge);
+    walk->text = text;
+    return is_found;
+}
+
+// The same as find_line, from one line that was found to the next.
+static bool find_told(struct walk *walk, const struct found_lines *found,
+                      const struct search_judge *judge) {
+    const struct slice text = walk->text;
+    const char *begin = text.data + walk->here.at;
+    uint32_t next = first_found(found, begin);
+    // Where the walk begins lies behind a line that was found: that is near.
+    struct walk from = {.text = found->text};
+    if (next > 0)
+        from.here = (struct line_place){found->lines[next - 1].at, found->lines[next - 1].lines,
+                                        found->lines[next - 1].blank};
+    while (found->text.data + from.here.at < begin)
+        pass_line(&from, line_at(found->text, from.here.at));
+    const struct line_place start = walk->here;
+    for (; next < found->count && walk->here.at < text.size; next++) {
+        const struct found_line *line = &found->lines[next];
+        walk->here = (struct line_place){.at = start.at + (line->at - from.here.at),
+                                         .lines = start.lines + (line->lines - from.here.lines),
+                                         .blank = start.blank + (line->blank - from.here.blank)};
+        if (walk->here.at < text.size && is_wanted(line_at(text, walk->here.at), line->kind, judge))
+            return true;
+    }
+    return false;
+}
+
+static void add_found(struct search_ahead *ahead, size_t at, const struct line_place *place,
+                      enum found_kind kind) {
+    ahead->lines = memory_room(ahead->lines, &ahead->capacity, ahead->count, sizeof *ahead->lines);
+    ahead->lines[ahead->count++] = (struct found_line){.at = (uint32_t)at,
+                                                       .lines = (uint32_t)place->lines,
+                                                       .blank = (uint32_t)place->blank,
+                                                       .kind = kind};
+}
+
+bool search_ahead(struct search_ahead *ahead, const struct forms *forms, const char *begin,
+                  struct slice text) {
+    const size_t from = (size_t)(text.data - begin);
+    const uint32_t most = ahead->count + SEARCH_FOUND_MAX;
+    struct walk walk;
+    assert(text.size > 0 && text.data[text.size - 1] == '\n' && from + text.size <= UINT32_MAX);
+    begin_walk(&walk, forms, text);
+    if (ahead->count > 0) {
+        walk.here.lines = ahead->lines[ahead->count - 1].lines;
+        walk.here.blank = ahead->lines[ahead->count - 1].blank;
+    }
+    while (walk.here.at < text.size) {
+        struct slice line = line_at(text, walk.here.at);
+        enum found_kind kind = look_at(&walk, line, true);
+        if (kind != FOUND_NOTHING && ahead->count == most)
+            return false;
+        if (kind != FOUND_NOTHING)
+            add_found(ahead, from + walk.here.at, &walk.here, kind);
+        pass_line(&walk, line);
+    }
+    add_found(ahead, from + walk.here.at, &walk.here, FOUND_NOTHING);
+    return true;
 }
 
 // -- the interface --------------------------------------------------------------------------------
@@ -196,10 +315,10 @@ static void pass_over(struct slice text, struct line_place to, size_t end, uint6
         runs[0] = run_between(start, to, offered);
         return;
     }
-    struct line_place from = place_of(text, dated);
-    runs[0] = run_between(start, from, 1);
-    from = place_of(text, dated + line_at(text, dated).size + 1);
-    runs[1] = run_between(from, to, offered);
+    struct walk from = {.text = text, .here = place_before(text, to, UINT64_MAX, dated)};
+    runs[0] = run_between(start, from.here, 1);
+    pass_line(&from, line_at(text, dated));
+    runs[1] = run_between(from.here, to, offered);
 }
 
 // How many lines are to be offered as they are.
@@ -212,7 +331,8 @@ static uint64_t count_strikes(struct search *search, uint64_t passed) {
 }
 
 void search_lines(struct search *search, const struct forms *forms, struct slice text,
-                  const struct search_judge *judge, struct line_run runs[LINE_RUNS]) {
+                  const struct found_lines *found, const struct search_judge *judge,
+                  struct line_run runs[LINE_RUNS]) {
     const char *end = text.size == 0 ? NULL : memrchr(text.data, '\n', text.size);
     memset(runs, 0, LINE_RUNS * sizeof *runs);
     if (end == NULL) {
@@ -221,14 +341,18 @@ void search_lines(struct search *search, const struct forms *forms, struct slice
     }
     text.size = (size_t)(end - text.data) + 1;
     struct walk walk = {.text = text, .forms = forms};
-    find_hit(&walk);
-    find_colour(&walk);
-    bool found = find_line(&walk, judge);
+    bool is_found;
+    if (is_told(found, text, forms)) {
+        is_found = find_before(&walk, found, judge) || find_told(&walk, found, judge);
+    } else {
+        begin_walk(&walk, forms, text);
+        is_found = find_line(&walk, judge);
+    }
     struct line_place here = walk.here, to = {0};
     if (here.lines > SEARCH_CONTEXT)
-        to = walk.last[here.lines % SEARCH_CONTEXT];
+        to = place_before(text, here, SEARCH_CONTEXT, 0);
     uint64_t offered = here.lines - to.lines;
-    if (found)
+    if (is_found)
         offered += 1 + SEARCH_CONTEXT + count_strikes(search, to.lines);
     pass_over(text, to, here.at, offered, judge, runs);
 }

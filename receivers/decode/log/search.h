@@ -11,7 +11,7 @@
 #include "pipeline/component/decoder.h"
 #include "receivers/decode/forms/forms.h"
 
-enum { SEARCH_CONTEXT = 16 };
+enum { SEARCH_CONTEXT = 16, SEARCH_FOUND_MAX = 8192 };
 
 struct search {
     uint32_t strikes; // how often in a row little was passed over
@@ -29,6 +29,18 @@ struct search_judge {
 };
 
 // As decoder_type.pass_over. O(text), and a judgement of each line that is looked at, which costs
-// about as much as reading it.
+// about as much as reading it. Text of which `found` tells its end is not looked at again.
 void search_lines(struct search *search, const struct forms *forms, struct slice text,
-                  const struct search_judge *judge, struct line_run runs[LINE_RUNS]);
+                  const struct found_lines *found, const struct search_judge *judge,
+                  struct line_run runs[LINE_RUNS]);
+
+// Memory for what is found ahead; zeros at first.
+struct search_ahead {
+    struct found_line *lines;
+    uint32_t count, capacity;
+};
+// Finds what search_lines would look at in whole lines, which follow those of the calls before from
+// `begin` on, and tells their end. False: there is more than SEARCH_FOUND_MAX for these lines, or
+// too much in all, and nothing is known. O(text). Any thread.
+bool search_ahead(struct search_ahead *ahead, const struct forms *forms, const char *begin,
+                  struct slice text);

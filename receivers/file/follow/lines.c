@@ -144,7 +144,8 @@ static bool read_part(struct follower *follower, struct tracked_file *file) {
     follower_clear(follower);
     if (file_input_attach_plain(&input, file->descriptor, stream->done.offset, &error) !=
             STATUS_OK ||
-        !ahead_begin(reader->ahead, &input, MUCH_MIN, reader->sink.record_max))
+        !ahead_begin(reader->ahead, &input, MUCH_MIN, reader->sink.record_max,
+                     file_forms(reader, stream->source)))
         return false;
     struct slice rest = {NULL, 0};
     struct ahead_block block;
@@ -155,11 +156,13 @@ static bool read_part(struct follower *follower, struct tracked_file *file) {
             break;
         stream->foreseen = (struct foreseen_lines){.next = block.foreseen,
                                                    .end = block.foreseen + block.foreseen_count};
+        stream->found = block.found;
         rest = take_block(follower, file, (struct slice){block.data, block.size}, 0);
         feed_flush(reader->sink.feed);
     }
     ahead_end(reader->ahead);
     stream->foreseen = (struct foreseen_lines){.next = NULL};
+    stream->found.count = 0;
     file_input_release(&input);
     return any;
 }

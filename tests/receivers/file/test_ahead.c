@@ -5,8 +5,10 @@
 #include "base/buffer.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
+#include "base/text/cut.h"
 #include "pipeline/model/telemetry_event.h"
 #include "receivers/decode/flight_recorder/flight_recorder.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/file/ahead.h"
 
@@ -84,7 +86,7 @@ static struct taken take_all(struct ahead *ahead, bool check) {
     struct error error;
     ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
     ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
-    ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST));
+    ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST, NULL));
     struct slice rest = {NULL, 0};
     struct ahead_block block;
     for (ahead_next(ahead, rest, &block); block.read > 0; ahead_next(ahead, rest, &block)) {
@@ -169,6 +171,58 @@ START_TEST(names_are_left_to_the_taker) {
 }
 END_TEST
 
+// Of the lines behind the first of a block, each that may be of interest, and no other.
+static uint32_t check_found(const struct ahead_block *block) {
+    const struct found_lines *found = &block->found;
+    const struct found_line *next = found->lines;
+    uint32_t lines = 0;
+    if (found->count == 0)
+        return 0;
+    ck_assert(found->text.data > block->data && found->text.data[-1] == '\n');
+    for (struct slice rest = found->text; rest.size > 0; lines++) {
+        size_t at = (size_t)(rest.data - found->text.data);
+        bool is_told = next->at == at;
+        struct slice line = text_take_line(&rest), behind;
+        ck_assert_int_eq(is_told, text_find(line, SLICE("ValueError"), &behind));
+        ck_assert(!is_told || (next->kind == FOUND_MAYBE && next->lines == lines));
+        next += is_told;
+    }
+    ck_assert(next == &found->lines[found->count - 1] && next->kind == FOUND_NOTHING);
+    ck_assert_uint_eq(next->at, found->text.size);
+    ck_assert_uint_eq(next->lines, lines);
+    return found->count - 1;
+}
+
+START_TEST(logs_are_searched) {
+    for (int i = 0; i < 40000; i++)
+        buffer_append_format(&text, i % 50 == 0 ? "ValueError: bad loss %d\n" : "quiet line %d\n",
+                             i);
+    put_text();
+    for (uint32_t threads = 2; threads < 6; threads++) {
+        struct ahead *ahead = ahead_new(threads, BLOCK);
+        struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
+        struct error error;
+        uint32_t found = 0;
+        ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
+        ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
+        ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST, forms_builtin()));
+        struct slice rest = {NULL, 0};
+        struct ahead_block block;
+        for (ahead_next(ahead, rest, &block); block.read > 0; ahead_next(ahead, rest, &block)) {
+            size_t used = block.size;
+            while (used > 0 && block.data[used - 1] != '\n')
+                used--;
+            found += check_found(&block);
+            rest = (struct slice){block.data + used, block.size - used};
+        }
+        ahead_end(ahead);
+        file_input_release(&input);
+        ahead_free(ahead);
+        ck_assert_uint_gt(found, 700); // but for those that the first line of a block is
+    }
+}
+END_TEST
+
 // A taker that stops in the middle, as when the run is stopped.
 START_TEST(ends_early) {
     for (uint64_t i = 0; i < 20000; i++)
@@ -180,7 +234,7 @@ START_TEST(ends_early) {
         struct error error;
         ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
         ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
-        ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST));
+        ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST, NULL));
         struct ahead_block block;
         for (int i = 0; i < blocks; i++)
             ahead_next(ahead, (struct slice){NULL, 0}, &block);
@@ -203,7 +257,7 @@ START_TEST(a_part_of_a_file) {
         struct file_input input = {.stop_descriptor = -1};
         struct error error;
         ck_assert_int_eq(file_input_attach_plain(&input, descriptor, OFFSET, &error), STATUS_OK);
-        ck_assert(ahead_begin(ahead, &input, PART, LONGEST));
+        ck_assert(ahead_begin(ahead, &input, PART, LONGEST, NULL));
         struct ahead_block block;
         size_t read = 0, foreseen = 0;
         for (;; read += block.read, foreseen += block.foreseen_count) {
@@ -299,7 +353,8 @@ START_TEST(files_are_taken_in_order) {
     know_names("alpha");
     struct ahead *ahead = ahead_new(3, BLOCK);
     struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
-    const struct ahead_file_options options = {.line_max = LONGEST, .stop_descriptor = -1};
+    const struct ahead_file_options options = {
+        .line_max = LONGEST, .forms = forms_builtin(), .stop_descriptor = -1};
     uint32_t events = 0;
     // How many somebody had begun with is chance.
     for (int round = 0; round < 2 || events < 1000; round++) {
@@ -414,6 +469,7 @@ int main(void) {
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, same_bytes_with_any_number_of_threads);
     tcase_add_test(all, names_are_left_to_the_taker);
+    tcase_add_test(all, logs_are_searched);
     tcase_add_test(all, ends_early);
     tcase_add_test(all, a_part_of_a_file);
     tcase_add_test(all, files_are_taken_in_order);

@@ -2,10 +2,12 @@
 // What a log whose times say no zone tells of its zone.
 #include "receivers/decode/log/local_log.h"
 
+#include "base/buffer.h"
 #include "base/memory.h"
 
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 
 static const uint64_t SECOND = 1000000000;
 static const uint64_t NINE = UINT64_C(1794992400000000000); // 2026-11-18T09:00:00Z
@@ -28,7 +30,7 @@ static void teardown(void) {
 }
 
 static void read_line(const char *line) {
-    local_log_line(log_at_hand, slice_of(line), &times);
+    ck_assert_uint_eq(local_log_read(log_at_hand, slice_of(line), true, &times), strlen(line));
 }
 
 static const struct {
@@ -105,6 +107,57 @@ START_TEST(times_and_facts) {
 }
 END_TEST
 
+// A second for each line, from nine on. In the one in the middle a GPU is lost; nobody reads the
+// others.
+enum { LINES = 20000 };
+
+static void append_lines(struct buffer *log) {
+    for (int i = 0; i < LINES; i++) {
+        buffer_append_format(log, "Nov 18 %02d:%02d:%02d node1 kernel: [%d.000000] ", 9 + i / 3600,
+                             i / 60 % 60, i % 60, 100 + i);
+        buffer_append_text(log, i == LINES / 2
+                                    ? "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus\n"
+                                    : "cni0: port 7(veth0001) entered forwarding state\n");
+    }
+}
+
+// Whole, and in pieces that end within lines; the last line has no end.
+START_TEST(long_logs_are_searched) {
+    static const size_t SIZES[] = {SIZE_MAX, 100000, 4099, 77};
+    struct buffer log;
+    buffer_init(&log, 16 << 20);
+    append_lines(&log);
+    struct slice rest = buffer_slice(&log);
+    size_t size = SIZES[_i], held = 0;
+    for (rest.size--; rest.size > 0;) {
+        size_t given = held + size < rest.size && size != SIZE_MAX ? held + size : rest.size;
+        bool last = given == rest.size;
+        size_t used = local_log_read(log_at_hand, (struct slice){rest.data, given}, last, &times);
+        ck_assert(used <= given && (!last || used == given));
+        held = given - used;
+        rest = (struct slice){rest.data + used, rest.size - used};
+    }
+    ck_assert_uint_eq(times.first_ns, NINE);
+    ck_assert_uint_eq(times.last_ns, NINE + (LINES - 1) * SECOND);
+    ck_assert_uint_ge(times.lines, 256);
+    ck_assert_uint_eq(times.fact_count, 1);
+    ck_assert_uint_eq(times.facts[0].time_ns, NINE + LINES / 2 * SECOND);
+    ck_assert_uint_eq(times.facts[0].code, 79);
+    buffer_release(&log);
+}
+END_TEST
+
+// What is passed over is not read: a whole log without faults is searched at once.
+START_TEST(most_lines_are_passed_over) {
+    struct buffer log;
+    buffer_init(&log, 16 << 20);
+    append_lines(&log);
+    local_log_read(log_at_hand, buffer_slice(&log), true, &times);
+    ck_assert_uint_lt(times.lines, LINES / 10);
+    buffer_release(&log);
+}
+END_TEST
+
 START_TEST(facts_are_bounded) {
     char line[128];
     for (int i = 0; i < LOCAL_FACTS_MAX + 10; i++) {
@@ -135,6 +188,8 @@ int main(void) {
     tcase_add_loop_test(cases, which_logs_are_local, 0, sizeof HEADS / sizeof *HEADS);
     tcase_add_loop_test(cases, which_logs_lack_a_year, 0, sizeof YEARS / sizeof *YEARS);
     tcase_add_test(cases, times_and_facts);
+    tcase_add_loop_test(cases, long_logs_are_searched, 0, 4);
+    tcase_add_test(cases, most_lines_are_passed_over);
     tcase_add_test(cases, facts_are_bounded);
     tcase_add_test(cases, without_a_node_there_are_no_facts);
     suite_add_tcase(suite, cases);

@@ -131,12 +131,35 @@ static uint64_t pass(struct decoded *decoded, const struct line_run *run, struct
     return run->offered;
 }
 
-// `window`: bytes that are seen at once.
-static void search_all(struct decoded *decoded, struct slice text, size_t window) {
+// What another thread finds in the text, of which it does not know where the first line begins.
+struct ahead {
+    struct search_ahead memory;
+    struct found_lines found;
+};
+
+static void find_ahead(struct ahead *ahead, struct slice text) {
+    text_take_line(&text);
+    while (text.size > 0 && text.data[text.size - 1] != '\n')
+        text.size--;
+    ahead->memory.count = 0;
+    bool known = text.size > 0 && search_ahead(&ahead->memory, forms_builtin(), text.data, text);
+    ahead->found = (struct found_lines){.forms = forms_builtin(),
+                                        .text = text,
+                                        .lines = ahead->memory.lines,
+                                        .count = known ? ahead->memory.count : 0};
+}
+
+// `window`: bytes that are seen at once. NULL: nothing is found ahead.
+static void search_all(struct decoded *decoded, struct slice text, size_t window,
+                       struct ahead *ahead) {
+    if (ahead != NULL)
+        find_ahead(ahead, text);
     while (text.size > 0) {
         struct line_run runs[LINE_RUNS];
         struct slice seen = {text.data, text.size < window ? text.size : window};
-        decoded->type->pass_over(decoded->state, seen, runs);
+        if (ahead != NULL && window < SIZE_MAX)
+            find_ahead(ahead, seen);
+        decoded->type->pass_over(decoded->state, seen, ahead == NULL ? NULL : &ahead->found, runs);
         size_t before = text.size;
         for (int i = 0; i < LINE_RUNS; i++)
             for (uint64_t left = pass(decoded, &runs[i], &text); left > 0 && text.size > 0; left--)
@@ -183,10 +206,20 @@ static void compare(const char *path, struct slice text, const struct decoder_ty
     read_all(&all, buffer_slice(&whole));
     end(&all);
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-        struct decoded found;
+        struct decoded found, told;
+        struct ahead ahead = {0};
         begin(&found, type);
-        search_all(&found, buffer_slice(&whole), windows[i]);
+        search_all(&found, buffer_slice(&whole), windows[i], NULL);
         end(&found);
+        begin(&told, type);
+        search_all(&told, buffer_slice(&whole), windows[i], &ahead);
+        end(&told);
+        ck_assert_uint_eq(told.lines, found.lines);
+        ck_assert_uint_eq(told.blank, found.blank);
+        ck_assert_uint_eq(told.offered, found.offered);
+        ck_assert(slice_equal(buffer_slice(&told.events), buffer_slice(&found.events)));
+        buffer_release(&told.events);
+        memory_give(ahead.memory.lines);
         ck_assert_uint_eq(found.lines, all.lines);
         ck_assert_uint_eq(found.blank, all.blank);
         if (!slice_equal(buffer_slice(&found.events), buffer_slice(&all.events))) {
@@ -262,7 +295,7 @@ START_TEST(quiet_lines_are_passed_over) {
     quiet(&whole, 20000);
     buffer_append(&whole, SLICE("ValueError: bad loss\n"));
     begin(&found, &decoder_log);
-    search_all(&found, buffer_slice(&whole), SIZE_MAX);
+    search_all(&found, buffer_slice(&whole), SIZE_MAX, NULL);
     end(&found);
     ck_assert_uint_eq(found.lines, 40003);
     ck_assert_uint_lt(found.offered, 400);
@@ -285,10 +318,58 @@ START_TEST(busy_logs_are_read_as_they_are) {
     for (int i = 0; i < 4000; i++)
         buffer_append(&whole, SLICE("ValueError: bad loss\nquiet\n"));
     begin(&found, &decoder_log);
-    search_all(&found, buffer_slice(&whole), SIZE_MAX);
+    search_all(&found, buffer_slice(&whole), SIZE_MAX, NULL);
     end(&found);
     ck_assert_uint_ge(found.offered, 8000);
     buffer_release(&found.events);
+    buffer_release(&whole);
+    intern_release();
+}
+END_TEST
+
+// Lines of every look, with what makes one of interest near each end of what is seen.
+START_TEST(what_was_found_ahead_changes_nothing) {
+    static const char *const LINES[] = {"3: step 7 of the job\n",
+                                        "\n",
+                                        "  \t\n",
+                                        "{\"a\": 1}\n",
+                                        "{'loss': 3}\n",
+                                        "\x1b[31mred\x1b[0m\n",
+                                        "1: ValueError: bad loss\n",
+                                        "rank 3 exitcode: 1 (pid: 7)\n",
+                                        "JobID|State\n",
+                                        "text\r\n"};
+    struct buffer whole;
+    buffer_init(&whole, SIZE_MAX);
+    quiet(&whole, QUIET_FIRST);
+    uint64_t random = 7;
+    for (int i = 0; i < 6000; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        if (random >> 60 < 2)
+            buffer_append(&whole, slice_of(LINES[(random >> 40) % (sizeof LINES / sizeof *LINES)]));
+        else
+            quiet(&whole, (int)(random >> 50 & 31));
+    }
+    buffer_append(&whole, SLICE("no end"));
+    static const size_t windows[] = {SIZE_MAX, 4096, 50000, 262144};
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        struct decoded found, told;
+        struct ahead ahead = {0};
+        begin(&found, &decoder_any);
+        search_all(&found, buffer_slice(&whole), windows[i], NULL);
+        end(&found);
+        begin(&told, &decoder_any);
+        search_all(&told, buffer_slice(&whole), windows[i], &ahead);
+        end(&told);
+        ck_assert_uint_eq(told.lines, found.lines);
+        ck_assert_uint_eq(told.blank, found.blank);
+        ck_assert_uint_eq(told.offered, found.offered);
+        ck_assert(slice_equal(buffer_slice(&told.events), buffer_slice(&found.events)));
+        ck_assert_uint_lt(told.offered, told.lines);
+        buffer_release(&found.events);
+        buffer_release(&told.events);
+        memory_give(ahead.memory.lines);
+    }
     buffer_release(&whole);
     intern_release();
 }
@@ -301,6 +382,7 @@ int main(void) {
     tcase_add_test(cases, recordings);
     tcase_add_test(cases, quiet_lines_are_passed_over);
     tcase_add_test(cases, busy_logs_are_read_as_they_are);
+    tcase_add_test(cases, what_was_found_ahead_changes_nothing);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
