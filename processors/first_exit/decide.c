@@ -465,12 +465,18 @@ static uint64_t time_of(const struct exit_candidate *candidate) {
 
 static void decide(const struct round_view *view, struct exit_decision *decision,
                    struct arena *arena) {
-    struct exit_candidate *candidates =
-        arena_take(arena, (view->count + view->list->other_count + 1) * sizeof *candidates);
-    uint32_t count = list_candidates(view, candidates);
+    size_t size = (view->count + view->list->other_count + 1) * sizeof(struct exit_candidate);
+    struct exit_candidate *candidates = arena_take(arena, size), *all = arena_take(arena, size);
+    uint32_t count = list_candidates(view, candidates), all_count = count;
     bool is_mute = are_mute(candidates, count);
+    memcpy(all, candidates, count * sizeof *all);
     count = keep_first(candidates, count);
     decision->round = view->round;
+    decision->scope = exits_find_scope(view, all, &all_count, candidates, count);
+    if (decision->scope != SCOPE_ONE) {
+        candidates = all;
+        count = all_count;
+    }
     if (count == 0 && find_silent(view, decision, &candidates[0]))
         count = 1;
     if (count == 0)
