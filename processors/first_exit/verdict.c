@@ -76,6 +76,33 @@ static const char *rank_name(const struct exit_process *process, struct arena *a
     return process->rank < 0 ? NULL : arena_number(arena, process->rank);
 }
 
+static bool has_digit(struct slice text) {
+    for (size_t i = 0; i < text.size; i++)
+        if (text_is_digit(text.data[i]))
+            return true;
+    return false;
+}
+
+// "worker-3.log", "3/stderr": the end of a log's path that tells it from others of its kind, by a
+// number; empty: it has none.
+static struct slice numbered_end(string_id log) {
+    struct slice path = log == STRING_REFUSED ? SLICE("") : intern_slice(log);
+    for (int parts = 0; parts < 2 && path.size > 0; parts++) {
+        const char *slash = memrchr(path.data, '/', path.size);
+        size_t before = slash == NULL ? 0 : (size_t)(slash - path.data) + 1;
+        if (has_digit(text_from(path, before)))
+            return text_from(intern_slice(log), before);
+        path.size = before == 0 ? 0 : before - 1;
+    }
+    return SLICE("");
+}
+
+static const char *nameless_words(const struct exit_process *process, struct arena *arena) {
+    struct slice log = numbered_end(process->source);
+    return log.size == 0 ? "a process"
+                         : arena_format(arena, "a process (%.*s)", (int)log.size, log.data);
+}
+
 static const char *pid_words(const struct exit_process *process, struct arena *arena) {
     if (process->pid >= 0 && process->local_rank >= 0)
         return arena_format(arena, "process %" PRId64 " (local rank %" PRId32 ")", process->pid,
@@ -83,7 +110,7 @@ static const char *pid_words(const struct exit_process *process, struct arena *a
     if (process->pid >= 0)
         return arena_format(arena, "process %" PRId64, process->pid);
     if (process->local_rank < 0)
-        return "a process";
+        return nameless_words(process, arena);
     return arena_format(arena,
                         process->node == STRING_NONE ? "process %" PRId32 " of its node"
                                                      : "local rank %" PRId32,

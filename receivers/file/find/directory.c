@@ -163,11 +163,16 @@ static bool is_input(struct slice name) {
                                        "aer_dev_nonfatal",
                                        "aer_dev_fatal"};
     static const char *const starts[] = {"dmesg", "kmsg", "kern.log", "messages", "syslog"};
+    // Of each rank in a folder of its own: mpirun's --output-filename.
+    static const char *const streams[] = {"stdout", "stderr"};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         if (name_ends(name, slice_of(ends[i])))
             return true;
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
         if (text_begins(name, slice_of(starts[i])))
+            return true;
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++)
+        if (slice_equal(name, slice_of(streams[i])))
             return true;
     return is_of_rank(name);
 }

@@ -181,6 +181,18 @@ START_TEST(fewer_tracebacks_than_failed_beside_a_lost_peer_are_nobody_s) {
 }
 END_TEST
 
+START_TEST(a_process_that_nobody_names_has_its_log) {
+    static const char *const LOGS[][2] = {
+        {"logs/worker-3.log", "A process (worker-3.log) raised KeyError"},
+        {"run/3/stderr", "A process (3/stderr) raised KeyError"},
+        {"run7/logs/train.log", "A process raised KeyError"},
+        {"train.log", "A process raised KeyError"},
+    };
+    raised(LOGS[_i][0], -1, "KeyError", "'x'", false);
+    says(run(), LOGS[_i][1]);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_alike");
     TCase *cases = tcase_create("alike");
@@ -198,6 +210,7 @@ int main(void) {
     tcase_add_test(cases, tracebacks_that_are_alike_are_those_of_all_who_failed);
     tcase_add_test(cases, tracebacks_that_differ_are_nobody_s);
     tcase_add_test(cases, fewer_tracebacks_than_failed_beside_a_lost_peer_are_nobody_s);
+    tcase_add_loop_test(cases, a_process_that_nobody_names_has_its_log, 0, 4);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -220,10 +220,12 @@ START_TEST(names_that_are_inputs) {
         "kern.log.1",
         "kmsg.txt",
         "messages-1",
+        "stderr",
+        "stdout",
         "syslog.2.gz",
         "trace_rank_3",
     };
-    static const char *const others[] = {"e.log.1", "e.txt", "job.out.old", "rank"};
+    static const char *const others[] = {"e.log.1", "e.txt", "job.out.old", "rank", "stdout-2"};
     static const char *const include[] = {"d"};
     char path[64], expected[1024] = "";
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {

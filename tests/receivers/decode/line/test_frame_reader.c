@@ -366,6 +366,10 @@ static const struct {
     // Names of logs.
     {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/rank_3.log"},
     {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/run/rank3/stderr"},
+    {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/1/rank.3/stderr"},
+    {"a\n", "1+1 - ns=ml pod=t-2 uid=0d9e2a41-6f0b-4f0e-8a53-1c2d3e4f5a6b container=w | a\n", 0, 0,
+     "copied/ml_t-2_0d9e2a41-6f0b-4f0e-8a53-1c2d3e4f5a6b/w/0.log"},
+    {"a\n", "1+1 - | a\n", 0, 0, "copied/ml_t-2_0d9e2a41-6f0b-4f0e-8a53-1c2d3e4f5a6X/w/0.log"},
     {"a\n", "1+1 - | a\n", 0, 0, "/logs/franks3/local_rank_3"},
     {"a\n", "1+1 - rank=3 | a\n", 0, 4, "/logs/out.3"},
     {"a\n", "1+1 - | a\n", 0, 0, "/logs/out.3"},
