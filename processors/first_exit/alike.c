@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out whether those who ended first are all who could, and ended in the same way: then no
-// rank is to blame but the program, what they all read, or the node that they run on.
+// rank is to blame but the program, what they all read, or the node that they run on. And which
+// rank it is that all others say to have called another collective than they did.
 #include "base/text/cut.h"
 #include "processors/first_exit/view.h"
 
@@ -111,4 +112,48 @@ enum exit_scope exits_find_scope(const struct round_view *view, struct exit_cand
     if (!are_on_one_node(candidates, *count) || others.on_node)
         return SCOPE_ONE;
     return others.has_words ? SCOPE_NODE_ALONE : SCOPE_NODE;
+}
+
+// -- the odd one ----------------------------------------------------------------------------------
+
+static bool take_rank(struct slice *text, struct slice before, int32_t *rank) {
+    uint64_t number;
+    if (!text_find(*text, before, text) || !text_take_number(text, 1, 9, &number))
+        return false;
+    *rank = (int32_t)number;
+    return true;
+}
+
+// "Detected mismatch between collectives on ranks. Rank 4 is running collective: …, but Rank 5 is
+// running collective: …"
+static bool reads_mismatch(const struct exit_candidate *candidate, int32_t ranks[2]) {
+    struct slice text;
+    return candidate->process != NO_PROCESS && candidate->reason != NULL &&
+           text_find(note_text(candidate->reason), SLICE("mismatch between collectives"), &text) &&
+           take_rank(&text, SLICE("Rank "), &ranks[0]) &&
+           take_rank(&text, SLICE("but Rank "), &ranks[1]);
+}
+
+static const struct exit_candidate *of_rank(const struct round_view *view,
+                                            const struct exit_candidate *candidates, uint32_t count,
+                                            int32_t rank) {
+    for (uint32_t i = 0; i < count; i++)
+        if (candidates[i].process != NO_PROCESS &&
+            view->list->processes[candidates[i].process].rank == rank)
+            return &candidates[i];
+    return NULL;
+}
+
+const struct exit_candidate *exits_find_odd(const struct round_view *view,
+                                            const struct exit_candidate *candidates, uint32_t count,
+                                            const struct exit_candidate *first) {
+    int32_t in_all[2], said[2];
+    if (!reads_mismatch(first, in_all))
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < 2 && reads_mismatch(&candidates[i], said); j++)
+            if (in_all[j] != said[0] && in_all[j] != said[1])
+                in_all[j] = RANK_NONE;
+    bool is_one = (in_all[0] < 0) != (in_all[1] < 0);
+    return is_one ? of_rank(view, candidates, count, in_all[0] < 0 ? in_all[1] : in_all[0]) : NULL;
 }

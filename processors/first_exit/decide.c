@@ -472,7 +472,14 @@ static void decide(const struct round_view *view, struct exit_decision *decision
     memcpy(all, candidates, count * sizeof *all);
     count = keep_first(candidates, count);
     decision->round = view->round;
-    decision->scope = exits_find_scope(view, all, &all_count, candidates, count);
+    const struct exit_candidate *odd =
+        count == 0 ? NULL : exits_find_odd(view, all, all_count, &candidates[0]);
+    if (odd != NULL) {
+        candidates[0] = *odd;
+        count = 1;
+        decision->is_odd = true;
+    }
+    decision->scope = exits_find_scope(view, all, &all_count, candidates, odd == NULL ? count : 0);
     if (decision->scope != SCOPE_ONE) {
         candidates = all;
         count = all_count;

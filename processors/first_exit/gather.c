@@ -44,6 +44,12 @@ static struct identity identity_of(const struct exit_note *note, const struct no
     return said;
 }
 
+// It names the process that it is of: its rank, or a task of srun's where tasks are ranks.
+static bool names_rank(const struct gathering *gathering, const struct exit_note *note) {
+    return note->rank >= 0 || note->local_rank >= 0 ||
+           (gathering->tasks_are_ranks && note->task >= 0);
+}
+
 // Lines of the node or the job, not of a process of it.
 static bool is_of_nobody(const struct gathering *gathering, const struct exit_note *note) {
     switch (note_kind(note)) {
@@ -61,9 +67,9 @@ static bool is_of_nobody(const struct gathering *gathering, const struct exit_no
     case OBSERVATION_SLURM_TASK_EXIT:
         return !gathering->tasks_are_ranks;
     case OBSERVATION_STORE_LOST:
-        return note->rank < 0 && note->local_rank < 0;
+        return !names_rank(gathering, note);
     case OBSERVATION_EXCEPTION: // of an agent
-        return note->rank < 0 && note->local_rank < 0 && note_is(note, NOTE_VICTIM);
+        return !names_rank(gathering, note) && note_is(note, NOTE_VICTIM);
     default:
         return false;
     }

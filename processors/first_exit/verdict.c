@@ -65,6 +65,10 @@ static const struct advice ADVICE_ALL = {
     "fix_workload",
     "Mend the program, its arguments, or what all ranks read: each of them raised "
     "this, so a restart as it is ends in the same way."};
+static const struct advice ADVICE_ODD = {
+    "fix_workload",
+    "Find what {who} does in another way than the other ranks: a branch that it "
+    "takes alone, or data of another length."};
 static const struct advice ADVICE_NODE = {
     "drain_node",
     "Keep jobs away from {node} until it is mended: its ranks raised this and no "
@@ -511,6 +515,8 @@ static const char *headline_of(const struct exit_decision *decision) {
     bool is_job = decision->candidates[0].process == NO_PROCESS;
     if (decision->scope != SCOPE_ONE)
         return decision->is_alone ? "{Who} {what}; nothing says that they ended" : "{Who} {what}";
+    if (decision->is_odd)
+        return "{Who} called another collective than the others: it {what}";
     return decision->is_alone ? "{Who} {what}; nothing says that it ended"
            : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
            : is_job           ? "{Who} {what}, and the ranks with it"
@@ -518,6 +524,8 @@ static const char *headline_of(const struct exit_decision *decision) {
 }
 
 static struct advice advice_of(const struct exit_decision *decision) {
+    if (decision->is_odd)
+        return ADVICE_ODD;
     bool is_of_node = decision->scope == SCOPE_NODE_ALONE && decision->kind != EXIT_CUDA_OOM;
     bool is_of_all = decision->scope != SCOPE_ONE && decision->kind == EXIT_EXCEPTION;
     return is_of_node ? ADVICE_NODE : is_of_all ? ADVICE_ALL : ADVICE[decision->kind];

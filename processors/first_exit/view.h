@@ -60,3 +60,8 @@ uint32_t exits_join_stops(const struct round_view *view, struct exit_candidate *
 enum exit_scope exits_find_scope(const struct round_view *view, struct exit_candidate *candidates,
                                  uint32_t *count, const struct exit_candidate *first,
                                  uint32_t first_count);
+// The rank that all who tell of a mismatch of collectives tell of, when `first` does; NULL: there
+// are two, or none. O(candidates).
+const struct exit_candidate *exits_find_odd(const struct round_view *view,
+                                            const struct exit_candidate *candidates, uint32_t count,
+                                            const struct exit_candidate *first);

@@ -215,6 +215,9 @@ static void put_who(struct writing *writing, const struct sign *sign, struct are
     } else if (observation_number(observation, FACT_LOCAL_RANK, &number)) {
         put(writing, "local rank ", 11);
         put_number(writing, number);
+    } else if (observation_number(observation, FACT_TASK, &number)) {
+        put(writing, "task ", 5);
+        put_number(writing, number);
     } else if ((sign->flags & SIGN_OF_NODE) == 0 &&
                observation_number(observation, FACT_PID, &number)) {
         put(writing, "process ", 8);

@@ -95,6 +95,19 @@ START_TEST(a_task_of_srun_is_a_rank_where_no_launcher_tells_of_others) {
 }
 END_TEST
 
+START_TEST(a_task_that_waited_is_not_blamed_by_its_code) {
+    struct event *event = undated("srun.out", OBSERVATION_EXCEPTION);
+    add(event, FACT_TASK, 3);
+    add_text(event, FACT_EXCEPTION, "DistStoreError");
+    add_yes_no(event, FACT_VICTIM, true);
+    event = undated("srun.out", OBSERVATION_SLURM_TASK_EXIT);
+    add_text(event, FACT_TASKS, "3");
+    add(event, FACT_EXIT_CODE, 1);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
 // -- all ------------------------------------------------------------------------------------------
 
 START_TEST(what_all_ranks_raise_is_no_rank_s_fault) {
@@ -148,6 +161,44 @@ START_TEST(a_rank_that_is_silent_may_have_been_well) {
     place_of(1, "b", 4, 104);
     raise_on(MODULE, MODULE);
     says(run(), "ended first, at about one moment");
+}
+END_TEST
+
+// -- the odd one ----------------------------------------------------------------------------------
+
+static void differs(int32_t rank, const char *message) {
+    raise_in(60, rank < 2 ? "a" : "b", rank, "RuntimeError", message, false);
+}
+
+START_TEST(who_differs_from_all_others_is_the_culprit) {
+    differs(0,
+            "Detected mismatch between collectives on ranks. Rank 0 is running collective: X, "
+            "but Rank 2 is running collective: Y");
+    differs(1,
+            "Detected mismatch between collectives on ranks. Rank 1 is running collective: X, "
+            "but Rank 2 is running collective: Y");
+    differs(2,
+            "Detected mismatch between collectives on ranks. Rank 2 is running collective: Y, "
+            "but Rank 0 is running collective: X");
+    const char *lines = run();
+    says(lines,
+         "Rank 2 on b called another collective than the others: it raised RuntimeError: "
+         "Detected mismatch");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"0\",\"role\":\"victim\"}");
+}
+END_TEST
+
+START_TEST(of_two_that_differ_neither_is_odd) {
+    differs(0,
+            "Detected mismatch between collectives on ranks. Rank 0 is running collective: X, "
+            "but Rank 1 is running collective: Y");
+    differs(1,
+            "Detected mismatch between collectives on ranks. Rank 1 is running collective: Y, "
+            "but Rank 0 is running collective: X");
+    const char *lines = run();
+    says_not(lines, "called another collective");
+    says_not(lines, "\"role\":\"culprit\"");
 }
 END_TEST
 
@@ -207,6 +258,9 @@ int main(void) {
     tcase_add_test(cases, what_all_of_one_node_raise_is_that_node_s_fault);
     tcase_add_test(cases, of_one_node_alone_it_is_not_known_whether_others_did);
     tcase_add_test(cases, a_rank_that_is_silent_may_have_been_well);
+    tcase_add_test(cases, a_task_that_waited_is_not_blamed_by_its_code);
+    tcase_add_test(cases, who_differs_from_all_others_is_the_culprit);
+    tcase_add_test(cases, of_two_that_differ_neither_is_odd);
     tcase_add_test(cases, tracebacks_that_are_alike_are_those_of_all_who_failed);
     tcase_add_test(cases, tracebacks_that_differ_are_nobody_s);
     tcase_add_test(cases, fewer_tracebacks_than_failed_beside_a_lost_peer_are_nobody_s);
