@@ -35,7 +35,7 @@ SIGN(NCCL_ERROR, FOLLOWS, "[raised {exception}: {error}]|[raised {exception}[: {
 SIGN(PEER_CLOSED, FOLLOWS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(COLLECTIVE_TIMEOUT, FOLLOWS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(STORE_LOST, FOLLOWS, "[raised {exception}[: {message}]]|[{*}]")
-SIGN(RENDEZVOUS_TIMEOUT, FOLLOWS, "[raised {exception}[: {message}]]|[{*}]")
+SIGN(RENDEZVOUS_TIMEOUT, FOLLOWS, "[only {joined} of {expected} joined: ][raised {exception}[: {message}]]|[{*}]")
 // Ranks: their own ends
 SIGN(EXCEPTION, ENDS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(CUDA_OOM, ENDS, "ran out of GPU memory: [{message}]|[{*}]")
