@@ -465,9 +465,10 @@ static uint64_t time_of(const struct exit_candidate *candidate) {
 
 static void decide(const struct round_view *view, struct exit_decision *decision,
                    struct arena *arena) {
-    size_t size = (view->count + view->list->other_count + 1) * sizeof(struct exit_candidate);
-    struct exit_candidate *candidates = arena_take(arena, size), *all = arena_take(arena, size);
+    struct exit_candidate *candidates =
+        arena_take(arena, (view->count + view->list->other_count + 1) * sizeof *candidates);
     uint32_t count = list_candidates(view, candidates), all_count = count;
+    struct exit_candidate *all = arena_take(arena, (count + 1) * sizeof *all);
     bool is_mute = are_mute(candidates, count);
     memcpy(all, candidates, count * sizeof *all);
     count = keep_first(candidates, count);

@@ -46,10 +46,18 @@ static bool has_log(const struct exit_note *note) {
     return note->key.source != STRING_NONE && note->key.source != STRING_REFUSED;
 }
 
+// Of launchers alone, of which there are few lines: each tells of a node and of a rank at most.
+static uint32_t count_rows(const struct exit_list *list) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->note_count; i++)
+        count += 2 * (uint32_t)kind_is_launchers(note_kind(list->notes[i]));
+    return count;
+}
+
 const struct exit_logs *exits_see_logs(const struct exit_list *list, struct arena *arena) {
     struct exit_logs *logs = arena_take(arena, sizeof *logs);
-    uint32_t size = 8;
-    while (size < 4 * list->note_count)
+    uint32_t size = 8, count = count_rows(list);
+    while (size < 2 * count)
         size *= 2;
     *logs = (struct exit_logs){arena_zero(arena, size, sizeof *logs->rows), size - 1};
     for (uint32_t i = 0; i < list->note_count; i++) {
