@@ -135,9 +135,9 @@ static char capital(char letter) {
 }
 
 // The words that values begin with when they do not begin with a name.
-static const char *const OWN_WORDS[] = {"a",         "an",    "collective", "network", "node",
-                                        "operation", "phase", "pod",        "port",    "process",
-                                        "rank",      "ranks", "the"};
+static const char *const OWN_WORDS[] = {"a",       "all",     "an",        "both",  "collective",
+                                        "network", "node",    "operation", "phase", "pod",
+                                        "port",    "process", "rank",      "ranks", "the"};
 
 static bool begins_with_own_word(struct slice text) {
     size_t size = 0;

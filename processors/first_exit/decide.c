@@ -467,10 +467,24 @@ static void decide(const struct round_view *view, struct exit_decision *decision
                    struct arena *arena) {
     struct exit_candidate *candidates =
         arena_take(arena, (view->count + view->list->other_count + 1) * sizeof *candidates);
-    uint32_t count = list_candidates(view, candidates);
+    uint32_t count = list_candidates(view, candidates), all_count = count;
+    struct exit_candidate *all = arena_take(arena, (count + 1) * sizeof *all);
     bool is_mute = are_mute(candidates, count);
+    memcpy(all, candidates, count * sizeof *all);
     count = keep_first(candidates, count);
     decision->round = view->round;
+    const struct exit_candidate *odd =
+        count == 0 ? NULL : exits_find_odd(view, all, all_count, &candidates[0]);
+    if (odd != NULL) {
+        candidates[0] = *odd;
+        count = 1;
+        decision->is_odd = true;
+    }
+    decision->scope = exits_find_scope(view, all, &all_count, candidates, odd == NULL ? count : 0);
+    if (decision->scope != SCOPE_ONE) {
+        candidates = all;
+        count = all_count;
+    }
     if (count == 0 && find_silent(view, decision, &candidates[0]))
         count = 1;
     if (count == 0)

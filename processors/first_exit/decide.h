@@ -21,6 +21,8 @@ struct exit_decision {
     bool is_doubtful; // others left in the same way, and no log says why
     bool is_over;     // the job was started again, and went on or failed by something else
     bool of_launcher; // a launcher went, its ranks with it
+    enum exit_scope scope;
+    bool is_odd; // it called another collective than all others
     uint32_t round;
     enum exit_kind kind;
     enum exit_ground ground;

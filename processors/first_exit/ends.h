@@ -101,6 +101,14 @@ struct exit_candidate {
     uint64_t low_ns, high_ns; // it was in between; 0 and UINT64_MAX: not known
 };
 
+// Whose fault an exception is that several raised alike.
+enum exit_scope {
+    SCOPE_ONE,        // of those that are named
+    SCOPE_ALL,        // of no rank: all raised it
+    SCOPE_NODE,       // all of a node did, and nothing is told of others
+    SCOPE_NODE_ALONE, // all of a node did, and ranks elsewhere ended in other ways, or as victims
+};
+
 // What is told up to `now_ns`, and lines whose time is not known. `names`: of nodes, or NULL.
 void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
                   struct exit_list *list, struct arena *arena);
@@ -111,6 +119,8 @@ static inline bool exit_agrees(string_id known, string_id said) {
 }
 // Fills what is concluded of each process.
 void exits_weigh(struct exit_list *list);
+// alike.c: whether two tell of the same exception: its type, and its message but for numbers.
+bool exit_notes_alike(const struct exit_note *a, const struct exit_note *b);
 
 // -- where.c --------------------------------------------------------------------------------------
 
@@ -124,6 +134,16 @@ struct note_where {
 // container. O(notes).
 const struct note_where *exits_find_where(const struct exit_notes *from,
                                           const struct exit_list *list, struct arena *arena);
+
+// -- logs.c ---------------------------------------------------------------------------------------
+
+// What the launchers of each log say of whom they started. Labels of srun part a log. O(notes).
+struct exit_logs;
+const struct exit_logs *exits_see_logs(const struct exit_list *list, struct arena *arena);
+// On which node the processes of the note's log run; STRING_NONE: nobody says, or on several.
+string_id exit_log_node(const struct exit_logs *logs, const struct exit_note *note);
+// Which rank the note's local rank is there; RANK_NONE: nobody says, or several.
+int32_t exit_log_rank(const struct exit_logs *logs, const struct exit_note *note);
 
 // -- hosts.c --------------------------------------------------------------------------------------
 

@@ -44,6 +44,12 @@ static struct identity identity_of(const struct exit_note *note, const struct no
     return said;
 }
 
+// It names the process that it is of: its rank, or a task of srun's where tasks are ranks.
+static bool names_rank(const struct gathering *gathering, const struct exit_note *note) {
+    return note->rank >= 0 || note->local_rank >= 0 ||
+           (gathering->tasks_are_ranks && note->task >= 0);
+}
+
 // Lines of the node or the job, not of a process of it.
 static bool is_of_nobody(const struct gathering *gathering, const struct exit_note *note) {
     switch (note_kind(note)) {
@@ -61,9 +67,9 @@ static bool is_of_nobody(const struct gathering *gathering, const struct exit_no
     case OBSERVATION_SLURM_TASK_EXIT:
         return !gathering->tasks_are_ranks;
     case OBSERVATION_STORE_LOST:
-        return note->rank < 0 && note->local_rank < 0;
+        return !names_rank(gathering, note);
     case OBSERVATION_EXCEPTION: // of an agent
-        return note->rank < 0 && note->local_rank < 0 && note_is(note, NOTE_VICTIM);
+        return !names_rank(gathering, note) && note_is(note, NOTE_VICTIM);
     default:
         return false;
     }
@@ -217,6 +223,19 @@ static void place_tasks(struct gathering *gathering, const struct exit_note *not
         }
 }
 
+// What its launcher says elsewhere in the log: a line with a local rank is of the launcher's node,
+// and the launcher's own line about an earlier start is of the rank that it was in the last one.
+static void learn_of_log(const struct gathering *gathering, const struct exit_note *note,
+                         struct identity *said) {
+    bool is_launchers = kind_is_launchers(note_kind(note));
+    if (said->rank >= 0 || (!is_launchers && said->local_rank < 0))
+        return;
+    if (said->node == STRING_NONE)
+        said->node = exit_log_node(gathering->logs, note);
+    if (is_launchers)
+        said->rank = exit_log_rank(gathering->logs, note);
+}
+
 static void place_note(struct gathering *gathering, const struct exit_note *note,
                        const struct note_where *where) {
     struct exit_list *list = gathering->list;
@@ -225,8 +244,9 @@ static void place_note(struct gathering *gathering, const struct exit_note *note
         place_tasks(gathering, note, &said);
         return;
     }
-    if (note_kind(note) == OBSERVATION_OOM_KILL && gathering->tasks_are_ranks && said.rank < 0)
+    if (gathering->tasks_are_ranks && said.rank < 0)
         said.rank = note->task;
+    learn_of_log(gathering, note, &said);
     uint32_t at = find_process(gathering, note, &said);
     bool is_named = said.pid >= 0 || said.rank >= 0 || said.unit != STRING_NONE ||
                     (said.local_rank >= 0 && said.node != STRING_NONE);
@@ -402,6 +422,7 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     see_jobs(gathering, from, names);
     add_places(gathering, from, names, now_ns, arena);
     gathering->tasks_are_ranks = tasks_are_ranks(gathering);
+    gathering->logs = exits_see_logs(list, arena);
     const struct note_where *where = exits_find_where(from, list, arena);
     for (uint32_t i = 0; i < list->note_count; i++) {
         if (is_of_nobody(gathering, list->notes[i]))

@@ -19,6 +19,7 @@ struct job_nodes {
 
 struct gathering {
     struct exit_list *list;
+    const struct exit_logs *logs;
     uint32_t heads[CHAINS][BUCKETS];
     struct job_nodes nodes[JOB_SLOTS]; // where there is but one job, all are the first's
     string_id job;                     // the first that is named

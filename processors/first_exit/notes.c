@@ -199,15 +199,22 @@ static int32_t number_of(const struct observation *observation, enum fact_key ke
     return number < -1 || number > INT32_MAX ? -1 : (int32_t)number;
 }
 
+// What is said, with the decisive part: of an error of NCCL its last one, behind general words.
+static bool find_words(const struct observation *observation, struct slice *text) {
+    if (observation->kind == OBSERVATION_NCCL_ERROR &&
+        observation_text(observation, FACT_ERROR, text))
+        return true;
+    return observation_text(observation, FACT_MESSAGE, text) ||
+           observation_text(observation, FACT_ERROR, text);
+}
+
 // An exception of which two are told: what began it, and what ended the process.
 static void put_words(struct exit_note *note, const struct observation *observation,
                       struct arena *scratch) {
     struct slice type = SLICE(""), text = SLICE(""), last_type = SLICE(""), last = SLICE("");
     observation_text(observation, FACT_EXCEPTION, &type);
     note->text_size = 0;
-    if (!observation_text(observation, FACT_MESSAGE, &text) &&
-        !observation_text(observation, FACT_ERROR, &text) &&
-        observation_text(observation, FACT_HOSTS, &text))
+    if (!find_words(observation, &text) && observation_text(observation, FACT_HOSTS, &text))
         note->text_size = put_hosts(note->text, NOTE_TEXT_MAX, text);
     observation_text(observation, FACT_LAST_EXCEPTION, &last_type);
     observation_text(observation, FACT_LAST_MESSAGE, &last);

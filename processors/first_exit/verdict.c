@@ -23,9 +23,11 @@ static const char *const KINDS[EXIT_KINDS] = {
     [EXIT_PREEMPTED] = "preempted",   [EXIT_NODE_LOST] = "node_lost",
 };
 
-static const struct {
+struct advice {
     const char *action, *words;
-} ADVICE[EXIT_KINDS] = {
+};
+
+static const struct advice ADVICE[EXIT_KINDS] = {
     [EXIT_HOST_OOM] = {"fix_workload",
                        "Give {who} more memory, or let it use less: fewer or "
                        "smaller data loader workers, less caching, no leak."},
@@ -58,10 +60,51 @@ static const struct {
                         "keep jobs away from it until that is known."},
 };
 
+// Of what all raised, and all of one node.
+static const struct advice ADVICE_ALL = {
+    "fix_workload",
+    "Mend the program, its arguments, or what all ranks read: each of them raised "
+    "this, so a restart as it is ends in the same way."};
+static const struct advice ADVICE_ODD = {
+    "fix_workload",
+    "Find what {who} does in another way than the other ranks: a branch that it "
+    "takes alone, or data of another length."};
+static const struct advice ADVICE_NODE = {
+    "drain_node",
+    "Keep jobs away from {node} until it is mended: its ranks raised this and no "
+    "others did. Compare what is installed and mounted there with another node."};
+
 // -- names ----------------------------------------------------------------------------------------
 
 static const char *rank_name(const struct exit_process *process, struct arena *arena) {
     return process->rank < 0 ? NULL : arena_number(arena, process->rank);
+}
+
+static bool has_digit(struct slice text) {
+    for (size_t i = 0; i < text.size; i++)
+        if (text_is_digit(text.data[i]))
+            return true;
+    return false;
+}
+
+// "worker-3.log", "3/stderr": the end of a log's path that tells it from others of its kind, by a
+// number; empty: it has none.
+static struct slice numbered_end(string_id log) {
+    struct slice path = log == STRING_REFUSED ? SLICE("") : intern_slice(log);
+    for (int parts = 0; parts < 2 && path.size > 0; parts++) {
+        const char *slash = memrchr(path.data, '/', path.size);
+        size_t before = slash == NULL ? 0 : (size_t)(slash - path.data) + 1;
+        if (has_digit(text_from(path, before)))
+            return text_from(intern_slice(log), before);
+        path.size = before == 0 ? 0 : before - 1;
+    }
+    return SLICE("");
+}
+
+static const char *nameless_words(const struct exit_process *process, struct arena *arena) {
+    struct slice log = numbered_end(process->source);
+    return log.size == 0 ? "a process"
+                         : arena_format(arena, "a process (%.*s)", (int)log.size, log.data);
 }
 
 static const char *pid_words(const struct exit_process *process, struct arena *arena) {
@@ -71,7 +114,7 @@ static const char *pid_words(const struct exit_process *process, struct arena *a
     if (process->pid >= 0)
         return arena_format(arena, "process %" PRId64, process->pid);
     if (process->local_rank < 0)
-        return "a process";
+        return nameless_words(process, arena);
     return arena_format(arena,
                         process->node == STRING_NONE ? "process %" PRId32 " of its node"
                                                      : "local rank %" PRId32,
@@ -99,9 +142,22 @@ static const char *candidate_spoken(const struct exit_list *list,
                : arena_format(arena, "node %s", node_spoken(candidate->node, arena));
 }
 
+// "all 8 ranks", "all 4 ranks on node-b and no others".
+static const char *scope_spoken(const struct exit_decision *decision, struct arena *arena) {
+    uint32_t count = decision->candidate_count;
+    const char *all =
+        count == 2 ? "both ranks" : arena_format(arena, "all %" PRIu32 " ranks", count);
+    if (decision->scope == SCOPE_ALL)
+        return all;
+    return arena_format(arena, "%s on %s%s", all, node_spoken(decision->candidates[0].node, arena),
+                        decision->scope == SCOPE_NODE_ALONE ? " and no others" : "");
+}
+
 // "rank 2 on node-b and rank 0 on node-a", "rank 0 on node-a and 3 others".
 static const char *candidates_spoken(const struct exit_list *list,
                                      const struct exit_decision *decision, struct arena *arena) {
+    if (decision->scope != SCOPE_ONE)
+        return scope_spoken(decision, arena);
     const char *first = candidate_spoken(list, &decision->candidates[0], arena);
     if (decision->candidate_count == 1)
         return first;
@@ -250,13 +306,15 @@ static bool is_said_by_another(const struct telling *telling, uint32_t at) {
     return false;
 }
 
+// `alike`: what the others raised, too, which is told once; or NULL.
 static void tell_candidate(struct verdict_builder *builder, const struct exit_list *list,
-                           const struct exit_candidate *candidate) {
+                           const struct exit_candidate *candidate, const struct exit_note *alike) {
     struct telling telling = telling_of(list, candidate, builder->arena);
     for (uint32_t i = 0; i < telling.count; i++)
         tell_note(builder, list, candidate, telling.notes[i], EVIDENCE_CAUSE);
     for (uint32_t i = 0; i < telling.count; i++)
-        if (is_said_by_another(&telling, i))
+        if (is_said_by_another(&telling, i) ||
+            (alike != NULL && exit_notes_alike(alike, telling.notes[i])))
             builder_evidence_repeats(builder, telling.uids[i]);
 }
 
@@ -427,13 +485,19 @@ static bool is_certain(const struct exit_decision *decision) {
     return !decision->tied && !decision->is_alone && !decision->is_doubtful;
 }
 
+// It need not be known who of all was the first.
+static bool is_sure_of_all(const struct exit_decision *decision) {
+    return decision->scope != SCOPE_ONE && !decision->is_alone;
+}
+
 static int64_t confidence_of(const struct first_exit_config *config,
                              const struct exit_decision *decision) {
     const int64_t by_ground[] = {[GROUND_SILENCE] = config->confidence_silence,
                                  [GROUND_CODE] = config->confidence_code,
                                  [GROUND_KERNEL] = config->confidence_kernel,
                                  [GROUND_WORDS] = config->confidence_written};
-    return by_ground[decision->ground] - (is_certain(decision) ? 0 : config->tie_penalty);
+    bool is_sure = is_certain(decision) || is_sure_of_all(decision);
+    return by_ground[decision->ground] - (is_sure ? 0 : config->tie_penalty);
 }
 
 // All pods or nodes of a job that were told to stop at once: none of them is to blame.
@@ -447,6 +511,26 @@ static bool is_of_all(const struct exit_list *list, const struct exit_decision *
     return true;
 }
 
+static const char *headline_of(const struct exit_decision *decision) {
+    bool is_job = decision->candidates[0].process == NO_PROCESS;
+    if (decision->scope != SCOPE_ONE)
+        return decision->is_alone ? "{Who} {what}; nothing says that they ended" : "{Who} {what}";
+    if (decision->is_odd)
+        return "{Who} called another collective than the others: it {what}";
+    return decision->is_alone ? "{Who} {what}; nothing says that it ended"
+           : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
+           : is_job           ? "{Who} {what}, and the ranks with it"
+                              : "{Who} ended first: it {what}";
+}
+
+static struct advice advice_of(const struct exit_decision *decision) {
+    if (decision->is_odd)
+        return ADVICE_ODD;
+    bool is_of_node = decision->scope == SCOPE_NODE_ALONE && decision->kind != EXIT_CUDA_OOM;
+    bool is_of_all = decision->scope != SCOPE_ONE && decision->kind == EXIT_EXCEPTION;
+    return is_of_node ? ADVICE_NODE : is_of_all ? ADVICE_ALL : ADVICE[decision->kind];
+}
+
 // With at most `max` characters of what an exception says.
 static void fill_texts(struct verdict_builder *builder, const struct exit_list *list,
                        const struct exit_decision *decision, size_t max) {
@@ -454,14 +538,9 @@ static void fill_texts(struct verdict_builder *builder, const struct exit_list *
     const struct text_field fields[] = {
         {"who", candidates_spoken(list, decision, arena)},
         {"what", exit_candidate_words(decision, &decision->candidates[0], max, arena)},
+        {"node", node_spoken(decision->candidates[0].node, arena)},
         {NULL, NULL}};
-    bool is_job = decision->candidates[0].process == NO_PROCESS;
-    builder_texts(builder,
-                  decision->is_alone ? "{Who} {what}; nothing says that it ended"
-                  : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
-                  : is_job           ? "{Who} {what}, and the ranks with it"
-                                     : "{Who} ended first: it {what}",
-                  ADVICE[decision->kind].words, fields);
+    builder_texts(builder, headline_of(decision), advice_of(decision).words, fields);
 }
 
 // Where the headline is too long, it is the exception that gives way, not what stands around it.
@@ -493,9 +572,9 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
         if (process->pid >= 0)
             builder_attribute_format(builder, "process.pid", "%" PRId64, process->pid);
     }
-    if (!decision->tied && first->node != STRING_NONE)
+    if ((!decision->tied || decision->scope == SCOPE_NODE_ALONE) && first->node != STRING_NONE)
         builder_attribute(builder, "k8s.node.name", intern_slice(first->node));
-    if (note == NULL || decision->tied)
+    if (note == NULL || (decision->tied && decision->scope == SCOPE_ONE))
         return;
     builder_attribute(builder, "exception.type", note_type(note));
     builder_attribute(builder, "exception.message", note_text(note));
@@ -558,6 +637,19 @@ static void tell_not_seen(struct verdict_builder *builder, const struct exit_lis
 
 // -- the verdict ---------------------------------------------------------------------------------
 
+static void tell_blamed(struct verdict_builder *builder, const struct exit_list *list,
+                        const struct exit_decision *decision, enum entity_role role) {
+    if (decision->scope == SCOPE_NODE_ALONE && !decision->is_alone)
+        name_once(builder, "node", ROLE_CULPRIT, string_or_null(decision->candidates[0].node));
+    const struct exit_note *first = decision->candidates[0].reason;
+    for (uint32_t i = 0; i < decision->candidate_count; i++) {
+        name_blamed(builder, list, &decision->candidates[i], role);
+        if (i < PEERS_MAX)
+            tell_candidate(builder, list, &decision->candidates[i],
+                           decision->scope != SCOPE_ONE && i > 0 ? first : NULL);
+    }
+}
+
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
                         const struct exit_decision *decision, struct verdict_builder *builder) {
     assert(decision->found && decision->candidate_count > 0);
@@ -565,17 +657,13 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     builder_begin(builder, builder->arena, PATTERN, KINDS[decision->kind]);
     builder->entity_max = ENTITIES_MAX;
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
-                 ADVICE[decision->kind].action);
+                 advice_of(decision).action);
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
     bool is_place = decision->candidates[0].process == NO_PROCESS;
     bool is_sure =
         (is_place ? !decision->is_alone : is_certain(decision)) && !is_of_all(list, decision);
-    for (uint32_t i = 0; i < decision->candidate_count; i++) {
-        name_blamed(builder, list, &decision->candidates[i], is_sure ? ROLE_CULPRIT : ROLE_SUSPECT);
-        if (i < PEERS_MAX)
-            tell_candidate(builder, list, &decision->candidates[i]);
-    }
+    tell_blamed(builder, list, decision, is_sure ? ROLE_CULPRIT : ROLE_SUSPECT);
     tell_not_seen(builder, list, decision, !is_place && builder->verdict.entity_count == 0);
     tell_peers(builder, list, decision);
     uint64_t time_ns = decision->time_ns;

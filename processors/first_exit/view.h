@@ -51,3 +51,17 @@ bool exit_was_stopped(const struct round_view *view, const struct exit_candidate
 // Returns how many candidates are left. O(count + nodes).
 uint32_t exits_join_stops(const struct round_view *view, struct exit_candidate *candidates,
                           uint32_t count);
+
+// -- The same everywhere (alike.c) ----------------------------------------------------------------
+
+// Whether all ranks that are known, or all of one node, raised what those did that were `first`.
+// `candidates` are then those that did; where the answer is SCOPE_ONE they are not to be used any
+// more. O(candidates + processes of the round).
+enum exit_scope exits_find_scope(const struct round_view *view, struct exit_candidate *candidates,
+                                 uint32_t *count, const struct exit_candidate *first,
+                                 uint32_t first_count);
+// The rank that all who tell of a mismatch of collectives tell of, when `first` does; NULL: there
+// are two, or none. O(candidates).
+const struct exit_candidate *exits_find_odd(const struct round_view *view,
+                                            const struct exit_candidate *candidates, uint32_t count,
+                                            const struct exit_candidate *first);

@@ -261,57 +261,79 @@ static bool tells_exception(const struct exit_note *note) {
            kind == OBSERVATION_CUDA_OOM;
 }
 
-// A process of which its own words are all that is known, and they tell of one exception.
+// A process of which its own words are all that is known, and they tell of exceptions alone.
 static bool is_nameless(const struct exit_process *process) {
-    return process->source != STRING_NONE && process->rank < 0 && process->local_rank < 0 &&
-           process->pid < 0 && process->unit == STRING_NONE && process->note_count == 1 &&
-           process->kind != EXIT_NONE && tells_exception(process->reason);
+    bool is_known = process->source == STRING_NONE || process->rank >= 0 ||
+                    process->local_rank >= 0 || process->pid >= 0 || process->unit != STRING_NONE;
+    for (uint32_t i = 0; i < process->note_count && !is_known; i++)
+        is_known = !tells_exception(process->notes[i]);
+    return !is_known && process->note_count > 0 && process->kind != EXIT_NONE;
 }
 
-// How many exceptions the log tells of without saying whose.
-static uint32_t count_nameless(const struct exit_list *list, string_id source) {
-    uint32_t count = 0;
+// The exceptions of a log that do not say whose they are.
+struct nameless {
+    uint32_t count;
+    bool differ;      // they are of several kinds
+    bool has_victims; // others are of processes that lost a peer
+};
+
+static struct nameless see_nameless(const struct exit_list *list,
+                                    const struct exit_process *words) {
+    struct nameless nameless = {0};
     for (uint32_t i = 0; i < list->note_count; i++) {
         const struct exit_note *note = list->notes[i];
-        count += tells_exception(note) && note->key.source == source && note->rank < 0 &&
-                 note->local_rank < 0 && !note_is(note, NOTE_VICTIM);
+        if (note->key.source != words->source || note->rank >= 0 || note->local_rank >= 0)
+            continue;
+        nameless.has_victims |= note_is(note, NOTE_VICTIM) && note->type_size > 0;
+        if (!tells_exception(note) || note_is(note, NOTE_VICTIM))
+            continue;
+        nameless.count++;
+        nameless.differ |= !exit_notes_alike(note, words->reason);
     }
-    return count;
+    return nameless;
 }
 
 // Its launcher says that it left as a program does behind an exception, and nobody says why.
 static bool lacks_words(const struct exit_process *process, const struct exit_process *words) {
     const struct exit_note *reason = process->reason;
     return process->kind == EXIT_CODE && process->ground == GROUND_CODE &&
-           process->round == words->round && reason->key.source == words->source &&
+           reason->key.source == words->source &&
            (note_kind(reason) == OBSERVATION_LAUNCHER_FAILED ||
             note_kind(reason) == OBSERVATION_LAUNCHER_SUMMARY ||
             note_kind(reason) == OBSERVATION_SLURM_TASK_EXIT) &&
            (reason->exit_code == 1 || says_how(reason));
 }
 
+static void give_words(struct exit_process *process, const struct exit_process *words) {
+    process->kind = words->kind;
+    process->ground = words->ground;
+    process->reason = words->reason;
+    if (process->note_count < NOTES_OF_PROCESS)
+        process->notes[process->note_count++] = words->reason;
+}
+
 // A traceback without a prefix is that of the only rank which the launcher, in the same log, says
-// to have failed: torch 2.1 and mpi4py write none. Where several tell of one, or of several, it
-// stays a process of its own.
+// to have failed: torch 2.1 and mpi4py write none. Several that say the same are those of all ranks
+// that failed, where there are as many, or where no rank says that it lost a peer: people paste a
+// part of a log. Where they differ, or may be of fewer, they stay a process of its own.
 static void name_nameless(struct exit_list *list, struct exit_process *words) {
-    struct exit_process *found = NULL;
-    if (count_nameless(list, words->source) != 1)
+    struct nameless nameless = see_nameless(list, words);
+    uint32_t all = 0, of_round = 0;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        bool lacks = lacks_words(&list->processes[i], words);
+        all += lacks;
+        of_round += lacks && list->processes[i].round == words->round;
+    }
+    bool is_one = nameless.count == 1 && of_round == 1;
+    bool are_all =
+        nameless.count > 1 && all > 0 && (all <= nameless.count || !nameless.has_victims);
+    if (nameless.differ || (!is_one && !are_all))
         return;
     for (uint32_t i = 0; i < list->process_count; i++) {
         struct exit_process *process = &list->processes[i];
-        if (!lacks_words(process, words))
-            continue;
-        if (found != NULL)
-            return;
-        found = process;
+        if (lacks_words(process, words) && (are_all || process->round == words->round))
+            give_words(process, words);
     }
-    if (found == NULL)
-        return;
-    found->kind = words->kind;
-    found->ground = words->ground;
-    found->reason = words->reason;
-    if (found->note_count < NOTES_OF_PROCESS)
-        found->notes[found->note_count++] = words->reason;
     words->kind = EXIT_NONE;
     words->ended = words->victim = words->missed_peer = false;
     words->note_count = 0;

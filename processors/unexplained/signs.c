@@ -115,7 +115,7 @@ static void put_line(struct writing *writing, struct slice text) {
 static const enum fact_key SAID[] = {FACT_PID,     FACT_PROCESS,   FACT_LIBRARY,   FACT_EXCEPTION,
                                      FACT_MESSAGE, FACT_SIGNAL,    FACT_EXIT_CODE, FACT_REASON,
                                      FACT_STATUS,  FACT_CONDITION, FACT_CONTAINER, FACT_JOB,
-                                     FACT_ERROR,   FACT_PEER};
+                                     FACT_ERROR,   FACT_PEER,      FACT_JOINED,    FACT_EXPECTED};
 
 static enum fact_key key_named(const char *name, size_t size) {
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
@@ -214,6 +214,9 @@ static void put_who(struct writing *writing, const struct sign *sign, struct are
         put(writing, pod.data, pod.size);
     } else if (observation_number(observation, FACT_LOCAL_RANK, &number)) {
         put(writing, "local rank ", 11);
+        put_number(writing, number);
+    } else if (observation_number(observation, FACT_TASK, &number)) {
+        put(writing, "task ", 5);
         put_number(writing, number);
     } else if ((sign->flags & SIGN_OF_NODE) == 0 &&
                observation_number(observation, FACT_PID, &number)) {

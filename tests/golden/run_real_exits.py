@@ -65,9 +65,19 @@ def ranks_of_host(truth, host):
     return {str(end["rank"]) for end in truth["ends"] if end["host"] == host}
 
 
+def is_node_of_all(truth, nodes):
+    """Whether all ranks of the node raised the same, and no others did."""
+    own = [truth["own_end"]] + truth["other_own_ends"] if truth["own_end"] else []
+    hosts, ranks = {end["host"] for end in own}, {str(end.get("rank")) for end in own}
+    return len(own) > 1 and hosts == set(nodes) and ranks == ranks_of_host(truth, nodes[0]) and \
+        len({(end.get("exception"), end.get("message")) for end in own}) == 1
+
+
 def names_right(truth, verdict):
     accept = truth["accept"]
     ranks, nodes = blamed(verdict)
+    if nodes and not ranks and is_node_of_all(truth, nodes):
+        return set(named(verdict, "rank", "suspect")) == ranks_of_host(truth, nodes[0])
     right = {str(rank) for rank in accept.get("ranks", ())}
     if accept.get("whole_host"):
         return nodes == accept["hosts"] if nodes else set(ranks) == right

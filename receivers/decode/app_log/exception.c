@@ -93,6 +93,12 @@ static bool is_doubtful(struct slice type, struct slice message) {
            contains_any(message, words, COUNT(words));
 }
 
+// A port that another process holds is the fault of who wants it, whatever the type says.
+static bool is_port_in_use(struct slice message) {
+    static const struct slice words[] = {{"ddress already in use", 21}, {"EADDRINUSE", 10}};
+    return contains_any(message, words, COUNT(words));
+}
+
 // -- facts ----------------------------------------------------------------------------------------
 
 static struct slice bounded(struct slice text, struct arena *arena) {
@@ -139,15 +145,37 @@ void exception_message(struct slice message, struct reading *reading) {
         reading_text(reading, FACT_MESSAGE, message);
 }
 
+// What a message that ends in a colon says in the next line; empty: nothing.
+static struct slice next_line(const struct raised *raised) {
+    struct slice text = raised->text;
+    if (!traceback_goes_on(raised->message))
+        return (struct slice){text.data, 0};
+    text_take_line(&text);
+    return text_trim(text_until(text, '\n'));
+}
+
+// "Error(s) in loading state_dict for Net:", and then what does not fit.
+static struct slice whole_message(const struct raised *raised, struct arena *arena) {
+    struct slice message = raised->message, next = next_line(raised);
+    if (next.size == 0)
+        return message;
+    char *both = arena_take(arena, message.size + 1 + next.size);
+    memcpy(both, message.data, message.size);
+    both[message.size] = ' ';
+    memcpy(both + message.size + 1, next.data, next.size);
+    return (struct slice){both, message.size + 1 + next.size};
+}
+
 void exception_facts(const struct raised *raised, struct reading *reading) {
     struct slice type = last_part(raised->type), message = raised->message;
+    bool is_own = is_port_in_use(message);
     reading_text(reading, FACT_EXCEPTION, raised->type);
-    exception_message(message, reading);
+    exception_message(whole_message(raised, reading->arena), reading);
     if (!raised->cut && set_told(type, message, reading))
         return;
-    if (follows_from_another(type, message))
+    if (!is_own && follows_from_another(type, message))
         reading_yes_no(reading, FACT_VICTIM, true);
-    else if (!raised->cut && !is_doubtful(type, message))
+    else if (is_own || (!raised->cut && !is_doubtful(type, message)))
         reading_yes_no(reading, FACT_VICTIM, false);
 }
 
@@ -303,7 +331,9 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
         exception_last(&traceback, reading);
         if (!may_be_fatal(first, &traceback, frame))
             reading_yes_no(reading, FACT_FATAL, false);
-        bool open = traceback.unfinished || (cut && traceback.only_wrapped);
+        const struct raised *reason = &traceback.reason;
+        bool waits = traceback_goes_on(reason->message) && next_line(reason).size == 0;
+        bool open = traceback.unfinished || (cut && (traceback.only_wrapped || waits));
         if (open || !whole || frame->truncated)
             reading_yes_no(reading, FACT_TRUNCATED, true);
         struct slice place = traceback_place_text(traceback.reason.place, reading->arena);
@@ -356,6 +386,8 @@ static enum block_step more_behind(struct slice last, uint32_t blanks, const str
                    ? BLOCK_TAKE
                    : BLOCK_OVER;
     case TRACEBACK_FRAME:
+        if (blanks == 0 && traceback_goes_on(text_trim(last)))
+            return BLOCK_LAST;
         // Of a group of exceptions, between two of them.
         text_skip_blanks(&message);
         return text_begins(message, SLICE("+-")) || text_begins(message, SLICE("|")) ||

@@ -402,10 +402,10 @@ static enum read_result error_finish(struct slice text, bool cut, const struct f
     read_code(line, reading);
     text_take_line(&lines); // "Last error:"
     words_skip_rank(&lines);
+    lines = text_trim(text_until(lines, '\n')); // whole also where the block ends with the input
     if (lines.size == 0)
         return READ_EVENT;
-    if (!cut)
-        reading_text(reading, FACT_ERROR, lines);
+    reading_text(reading, FACT_ERROR, lines);
     if (is_completion(lines))
         read_completion(lines, reading);
     else if (text_find(lines, SLICE("onnection closed by remote peer "), &behind) &&

@@ -280,6 +280,11 @@ static void take_line(struct reading_state *state, struct slice line) {
         return;
     case TRACEBACK_FRAME:
         state->bare = false;
+        if (state->growing && traceback_goes_on(state->out->last.message)) {
+            grow(state, line);
+            state->growing = false;
+            return;
+        }
         if (state->inside && traceback_place(own, &place))
             state->place = own;
         return;
@@ -302,6 +307,10 @@ static void take_line(struct reading_state *state, struct slice line) {
     case TRACEBACK_BLANK:
         return;
     }
+}
+
+bool traceback_goes_on(struct slice message) {
+    return message.size > 1 && message.data[message.size - 1] == ':';
 }
 
 void traceback_read(struct slice text, struct traceback *traceback) {

@@ -39,6 +39,8 @@ struct traceback {
 enum traceback_line traceback_line(struct slice line, bool inside);
 // "Type: message", at the front of a line.
 bool traceback_raised(struct slice line, bool inside, struct raised *raised);
+// Whether a message says what follows in the next line: it ends in a colon.
+bool traceback_goes_on(struct slice message);
 // All lines of it, joined by newlines. O(size).
 void traceback_read(struct slice text, struct traceback *traceback);
 // "  File "/w/train.py", line 12, in main" (a comma or none): "main (/w/train.py:12)" as its three

@@ -89,9 +89,33 @@ static int32_t rank_at_end(struct slice name, uint32_t world_size) {
     return (int32_t)rank;
 }
 
+// "0d9e2a41-6f0b-4f0e-8a53-1c2d3e4f5a6b"
+static bool is_uuid(struct slice text) {
+    for (size_t i = 0; i < text.size && text.size == UID_SIZE; i++) {
+        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+        bool is_hex = text_is_digit(text.data[i]) || (text.data[i] >= 'a' && text.data[i] <= 'f');
+        if (is_dash ? text.data[i] != '-' : !is_hex)
+            return false;
+    }
+    return text.size == UID_SIZE;
+}
+
+// A copy of the folder of pods may lie anywhere: the uid of a pod is a UUID there.
+static bool read_copied_pods(struct slice path, struct frame *frame) {
+    for (struct slice rest = path; rest.size > 0;) {
+        struct slice part = text_until(rest, '/'), names, uid;
+        if (split_last(part, '_', &names, &uid) && is_uuid(uid) && read_pods(rest, frame))
+            return true;
+        rest = text_from(rest, part.size + (part.size < rest.size));
+    }
+    return false;
+}
+
 void place_read(struct slice path, uint32_t world_size, struct frame *frame) {
     struct slice rest;
     if (text_find(path, SLICE("/log/pods/"), &rest) && read_pods(rest, frame))
+        return;
+    if (read_copied_pods(path, frame))
         return;
     if (text_find(path, SLICE("/log/containers/"), &rest) && read_containers(rest, frame))
         return;

@@ -545,6 +545,16 @@ START_TEST(the_peer_that_was_lost_is_named) {
 }
 END_TEST
 
+START_TEST(how_many_of_how_many_joined_is_said) {
+    struct event *event = say(1, NULL, RANK_NONE, OBSERVATION_RENDEZVOUS_TIMEOUT);
+    add(event, FACT_TASK, 3);
+    add_text(event, FACT_EXCEPTION, "DistStoreError");
+    add(event, FACT_JOINED, 4);
+    add(event, FACT_EXPECTED, 8);
+    says(judge(true), "Not explained: task 3: only 4 of 8 joined: raised DistStoreError");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("unexplained");
     TCase *tcase = tcase_create("cases");
@@ -565,6 +575,7 @@ int main(void) {
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
     tcase_add_test(tcase, the_peer_that_was_lost_is_named);
+    tcase_add_test(tcase, how_many_of_how_many_joined_is_said);
     tcase_add_test(tcase, a_node_that_is_ready_again_is_told_as_over);
     tcase_add_test(tcase, what_is_over_comes_after_what_is_not);
     tcase_add_test(tcase, what_lasted_while_others_failed_may_be_why);

@@ -338,6 +338,16 @@ static const struct {
      "[rank2]: Cuda failure 'out of memory'",
      "1+4: nccl_error rank=2 reason=unhandled cuda error (run with NCCL_DEBUG=INFO for details) "
      "error=out of memory code=ncclUnhandledCudaError victim=no\n"},
+    // What NCCL was told wrongly, or could not have, is no lost peer.
+    {"NCCL error in: x.cpp:1, invalid usage, NCCL version 2.21.5\nncclInvalidUsage: y\n"
+     "Last error:\nDuplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000, error",
+     "1+4: nccl_error reason=invalid usage error=Duplicate GPU detected : rank 1 and rank 0 both "
+     "on "
+     "CUDA device 1b000, error code=ncclInvalidUsage victim=no\n"},
+    {"NCCL error in: x.cpp:1, unhandled system error, NCCL version 2.21.5\nncclSystemError: y\n"
+     "Last error:\nError while creating shared memory segment /dev/shm/nccl-1Y (size 73400)",
+     "1+4: nccl_error reason=unhandled system error error=Error while creating shared memory "
+     "segment /dev/shm/nccl-1Y (size 73400) code=ncclSystemError victim=no\n"},
     {"NCCL error in: x.cpp:784, unhandled system error, NCCL version 2.7.8\nstep 9",
      "1+1: nccl_error reason=unhandled system error\n"},
     {"NCCL error in: x.cpp:784, unhandled system error, NCCL version 2.7.8",
@@ -435,6 +445,8 @@ START_TEST(gathered_by_another) {
          "");
     ck_assert_msg(strstr(told.said, "nccl_error") != NULL, "%s", told.said);
     ck_assert_msg(strstr(told.said, "ncclUnhandledCudaError") != NULL, "%s", told.said);
+    // Its last words are whole, though nothing follows them.
+    ck_assert_msg(strstr(told.said, "error=x") != NULL, "%s", told.said);
 }
 END_TEST
 

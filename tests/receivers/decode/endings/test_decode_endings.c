@@ -161,6 +161,31 @@ static const struct sample {
       "3+1 exception | rank=3 | exit_code=7 | exception=SystemExit | message=7",
       "4+1 exception | rank=4 | exception=RuntimeError | message=NCCL error of some kind",
       "5+1 exception | rank=5 | exception=ray.exceptions.RayTaskError(ValueError) | message=f"}},
+    // A message that ends in a colon says more in the next line.
+    {"[rank0]: Traceback (most recent call last):\n"
+     "[rank0]:   File \"/w/a.py\", line 1, in f\n"
+     "[rank0]: RuntimeError: Error(s) in loading state_dict for Net:\n"
+     "[rank0]: \tsize mismatch for out.weight: from checkpoint [3, 4], in current model [5, 4].\n"
+     "[rank0]: \tsize mismatch for out.bias: from checkpoint [3], in current model [5].\n"
+     "[rank1]: Traceback (most recent call last):\n"
+     "[rank1]:   File \"/w/a.py\", line 1, in f\n"
+     "[rank1]: ValueError: no:\n"
+     "[rank1]: step 7\n",
+     {"1+4 exception | rank=0 | exception=RuntimeError | message=Error(s) in loading state_dict "
+      "for "
+      "Net: size mismatch for out.weight: from checkpoint [3, 4], in current model [5, 4]. | "
+      "victim=no | frame=f (/w/a.py:1)",
+      "6+3 exception | rank=1 | exception=ValueError | message=no: | victim=no | "
+      "frame=f (/w/a.py:1)"}},
+    // A port that is in use is no lost peer, whatever raises it.
+    {"Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
+     "network address. port: 29500, name: EADDRINUSE, message: address already in use\n",
+     {"1+3 exception | exception=torch.distributed.DistNetworkError | message=The server socket "
+      "has "
+      "failed to listen on any local network address. port: 29500, name: EADDRINUSE, message: "
+      "address already in use | victim=no | frame=f (/w/a.py:1)"}},
     // CUDA.
     {"[rank0]: torch.OutOfMemoryError: CUDA out of memory. " OOM "\n"
      "RuntimeError: CUDA out of memory. " OOM_OLD "\n"
