@@ -22,7 +22,7 @@ SIGN(IO_ERROR, OF_NODE, "{*}")
 SIGN(FS_ERROR, OF_NODE, "{*}")
 SIGN(NFS_STALL, OF_NODE | STATE, "{*}")
 SIGN(NETDEV_WATCHDOG, OF_NODE, "{*}")
-SIGN(GPU_HANG, OF_NODE, "{*}")
+SIGN(GPU_HANG, OF_NODE | STATE, "{*}")
 // Ranks: lost peers and waits
 SIGN(WATCHDOG_END, FOLLOWS | ENDS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(WATCHDOG_TERMINATED, FOLLOWS | ENDS, "[raised {exception}[: {message}]]|[{*}]")

@@ -47,7 +47,7 @@ static bool text_is(const struct observation *observation, enum fact_key key, co
 }
 
 bool sign_is_end(const struct observation *observation) {
-    return observation->kind == OBSERVATION_NFS_STALL
+    return observation->kind == OBSERVATION_NFS_STALL || observation->kind == OBSERVATION_GPU_HANG
                ? text_is(observation, FACT_STATE, "end")
                : observation->kind == OBSERVATION_HEALTH_EVENT &&
                      observation_is(observation, FACT_HEALTHY, false);
