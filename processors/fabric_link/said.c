@@ -102,7 +102,7 @@ static void take_kernel(struct link_log *log, const struct event *event, struct 
                              .code = lost ? XID_LOST : line->code};
     struct link_said *said = link_log_add(log, &like, scratch);
     // What an Xid 74 says of itself is fatal, whether or not the driver has a word for it.
-    said->fatal |= link ? xid_judge(line->code, xid_is_fatal(line->detail)).anchor != XID_ANCHOR_NO
+    said->fatal |= link ? xid_judge(line->code, xid_is_fatal(line->code, line->detail)).anchor != XID_ANCHOR_NO
                         : line->fatal == KERNEL_FATAL_YES;
     put_text(said, line->detail);
 }
