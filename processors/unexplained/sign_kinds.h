@@ -67,4 +67,6 @@ SIGN(POD_DISRUPTION, ENDS, "Kubernetes took the pod away[: {reason}][: {message}
 SIGN(NODE_CONDITION, OF_NODE | STATE, "Kubernetes says {condition} is {status}[: {reason}][: {message}]")
 SIGN(JOB_CONDITION, ENDS, "Kubernetes says that {job} is {condition}[: {reason}][: {message}]")
 SIGN(HEALTH_EVENT, OF_NODE | STATE, "{*}")
+// Machines
+SIGN(NODE_FAULT, OF_NODE, "{*}")
 #undef SIGN

@@ -60,7 +60,10 @@ static bool is_failure(const struct event *event) {
     if (sign_is_end(observation))
         return false;
     switch (observation->kind) {
-    case OBSERVATION_MACHINE_CHECK:
+    case OBSERVATION_MACHINE_CHECK: // "events logged" stands before corrected ones, too
+        return !observation_is(observation, FACT_CORRECTED, true) ||
+               text_is(observation, FACT_SEVERITY, "fatal") ||
+               text_is(observation, FACT_SEVERITY, "recoverable");
     case OBSERVATION_MEMORY_ERROR:
         return !observation_is(observation, FACT_CORRECTED, false);
     case OBSERVATION_STORE_LOST: // agents say it at the end of each job: one of them leaves first

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/decode/log/form_check.h"
 
+#include "pipeline/model/node_event.h"
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
@@ -29,6 +30,7 @@ static bool is_constant(const struct form *form, enum fact_key key) {
 }
 
 static void tell_fact(const struct fact *fact, struct buffer *out) {
+    char address[PCI_TEXT_MAX];
     buffer_append_format(out, "%s%s=", out->size == 0 ? "" : " ", fact_name(fact->key));
     switch (fact_type(fact->key)) {
     case FACT_NUMBER:
@@ -41,7 +43,8 @@ static void tell_fact(const struct fact *fact, struct buffer *out) {
         buffer_append_text(out, fact->yes ? "yes" : "no");
         break;
     case FACT_PCI_ADDRESS:
-        buffer_append_format(out, "%08x", (unsigned)fact->address);
+        pci_format_function(fact->address, address);
+        buffer_append_text(out, address);
         break;
     }
 }
