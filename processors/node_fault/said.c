@@ -3,9 +3,9 @@
 // tells them apart; of two with one key the lesser text is kept.
 #include "processors/node_fault/parts.h"
 
-#include "pipeline/model/node_event.h"
 #include "base/hash/hash.h"
 #include "base/text/cut.h"
+#include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "processors/cluster/xid_text.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/decode/log/form_check.h"
 
-#include "pipeline/model/node_event.h"
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "pipeline/component/decoder.h"
+#include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/log/log.h"
