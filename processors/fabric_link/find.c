@@ -89,42 +89,6 @@ static void order_moments(struct link_item *items, uint32_t count, struct arena 
     }
 }
 
-// An SXid is told in two lines, within this; the second is an event where the first one is missing.
-#define SECOND_LINE_NS UINT64_C(1000000000)
-enum { LINES_BETWEEN_MAX = 64 }; // of other links, which failed in the same moment
-
-static bool is_told_by(const struct link_item *second, const struct link_item *first) {
-    uint64_t apart_ns = second->time_ns > first->time_ns ? second->time_ns - first->time_ns
-                                                         : first->time_ns - second->time_ns;
-    return first->what == LINK_SXID && first->counter == 0 && apart_ns <= SECOND_LINE_NS &&
-           first->said->code == second->said->code && first->port == second->port &&
-           first->said->address == second->said->address &&
-           is_one_place(&first->place, &second->place);
-}
-
-static bool is_second_line(const struct link_item *items, uint32_t count, uint32_t at) {
-    if (items[at].what != LINK_SXID || items[at].counter == 0)
-        return false;
-    uint32_t from = at > LINES_BETWEEN_MAX ? at - LINES_BETWEEN_MAX : 0;
-    uint32_t to = count - at > LINES_BETWEEN_MAX ? at + LINES_BETWEEN_MAX : count;
-    for (uint32_t i = from; i < to; i++)
-        if (is_told_by(&items[at], &items[i]))
-            return true;
-    return false;
-}
-
-// How many are left.
-static uint32_t drop_second_lines(struct link_item *items, uint32_t count, struct arena *arena) {
-    bool *second = arena_take(arena, (count + 1) * sizeof *second);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        second[i] = is_second_line(items, count, i);
-    for (uint32_t i = 0; i < count; i++)
-        if (!second[i])
-            items[kept++] = items[i];
-    return kept;
-}
-
 static int compare_faults(const void *left, const void *right) {
     const struct fabric_fault *a = left, *b = right;
     int order = COMPARE(a->first_ns, b->first_ns);
@@ -154,7 +118,6 @@ struct fabric_faults fabric_find(const struct fabric_link *self, uint64_t now_ns
         items[count++] = item_of(self, lost_gpus[i]);
     items = group_sort(&BY_PLACE, items, count, arena);
     order_moments(items, count, arena);
-    count = drop_second_lines(items, count, arena);
     for (uint32_t from = 0, to; from < count; from = to) {
         bool nvlink = is_nvlink(&items[from]);
         uint64_t gap_ns = duration_ns(nvlink ? self->config.burst : self->config.window);

@@ -151,8 +151,7 @@ static void take_kernel(struct link_log *log, const struct event *event, struct 
                              .time_ns = event->time_ns,
                              .what = what,
                              .port = lost ? -1 : line->link,
-                             .code = lost ? XID_LOST : line->code,
-                             .counter = text_begins(line->detail, SLICE("Severity "))};
+                             .code = lost ? XID_LOST : line->code};
     struct link_said *said = link_log_add(log, &like, scratch);
     uint32_t fatal = what == LINK_XID    ? grade_xid(line->code, line->detail)
                      : what == LINK_SXID ? grade_sxid(line)

@@ -87,27 +87,15 @@ static bool has_no_word(uint32_t code) {
     return (code >= 10004 && code <= 10010) || code == 25010 || (code >= 26000 && code < 29000);
 }
 
-// "1 Engine instance 41 Sub-engine instance 00".
-static bool read_severity(struct slice text, struct kernel_line *line) {
-    uint64_t severity;
-    if (!text_take_number(&text, 1, 2, &severity) ||
-        !text_skip(&text, SLICE(" Engine instance ")) || severity > 1)
-        return false;
-    line->fatal = severity == 1 ? KERNEL_FATAL_YES : KERNEL_FATAL_NO;
-    read_link(text, line);
-    return line->link >= 0;
-}
-
 bool nvlink_read_sxid(struct kernel_line *line) {
     struct slice text = line->detail;
     clear(line);
-    if (text_skip(&text, SLICE("Severity ")))
-        return read_severity(text, line);
     if (text_skip(&text, SLICE("Fatal,")))
         line->fatal = KERNEL_FATAL_YES;
     else if (text_skip(&text, SLICE("Non-fatal,")) || text_skip(&text, SLICE("Correctable,")))
         line->fatal = KERNEL_FATAL_NO;
-    else if (!has_no_word(line->code) || text.size == 0 || text_begins(text, SLICE("Data {")))
+    else if (!has_no_word(line->code) || text.size == 0 || text_begins(text, SLICE("Severity ")) ||
+             text_begins(text, SLICE("Data {")))
         return false;
     if (text_skip(&text, SLICE(" Link ")))
         read_link(text, line);

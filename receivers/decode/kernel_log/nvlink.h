@@ -10,6 +10,5 @@
 // to their empty values. Slices point into `detail`. Any bytes, no allocation, O(size).
 void nvlink_read_xid(struct kernel_line *line);
 // "Fatal, Link 41 …", "Non-fatal, Link 19 …"; of a switch's controller, its heat and its modules
-// there is no word on severity. "Severity 1 Engine instance 41 …" stands behind such a line and
-// says the same once more. False: it tells more of the SXid before.
+// there is no word on severity. False: it tells more of the SXid before.
 bool nvlink_read_sxid(struct kernel_line *line);

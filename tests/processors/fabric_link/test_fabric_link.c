@@ -375,21 +375,6 @@ START_TEST(switch_by_its_code) {
 }
 END_TEST
 
-// The line of the severity is the same event as the one before it, and one of its own where that
-// one is missing.
-START_TEST(switch_in_two_lines) {
-    sxid(100, KERNEL_FATAL_YES);
-    sxid(100.001, KERNEL_FATAL_YES);
-    node_lines.lines[cluster.count - 1].detail = SLICE("Severity 1 Engine instance 21");
-    sxid(500, KERNEL_FATAL_YES);
-    node_lines.lines[cluster.count - 1].detail = SLICE("Severity 1 Engine instance 21");
-    const char *lines = run();
-    ck_assert_uint_eq(detector.verdict_count, 2);
-    says_not(lines, "1794992500001000000");
-    says(lines, "sxid:n1:0000:05:00:20034:21:1794992900000000000");
-}
-END_TEST
-
 // What NVIDIA's guide lets pass is not counted, however often it comes.
 START_TEST(switch_says_what_is_harmless) {
     for (int i = 0; i < 40; i++) {
@@ -681,7 +666,6 @@ int main(void) {
     tcase_add_loop_test(cases, recovered_errors_of_nvlink, 0, 2);
     tcase_add_test(cases, switch_before_gpus);
     tcase_add_test(cases, switch_by_its_code);
-    tcase_add_test(cases, switch_in_two_lines);
     tcase_add_test(cases, switch_says_what_is_harmless);
     tcase_add_test(cases, nvlink_of_the_other_end);
     tcase_add_test(cases, nvlink_of_both_ends);

@@ -278,7 +278,6 @@ static const struct {
      "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Data {0x50610002, 0x10100030, 0x00000000}\n"
      "nvidia-nvswitch0: SXid (PCI:0000:b7:00.0): 20009, Non-fatal, Link 19 RX Short Error Rate\n",
      "1 sxid; at=0000:c1:00.0; code=24007; link=41; fatal=true; unit=nvidia-nvswitch3\n"
-     "2 sxid; at=0000:c1:00.0; code=24007; link=41; fatal=true; unit=nvidia-nvswitch3\n"
      "4 sxid; at=0000:b7:00.0; code=20009; link=19; fatal=false; unit=nvidia-nvswitch0\n"},
     {"mlx5",
      "mlx5_core 0000:5c:00.0: poll_health:840:(pid 0): device's health compromised - reached miss "
@@ -519,8 +518,6 @@ static const struct {
      "nvidia-nvswitch1: SXid (PCI:0000:5d:00.0): 10006, Thermal shutdown\n"
      "nvidia-nvswitch1: SXid (PCI:0000:5d:00.0): 20034, no word on severity\n",
      "1 sxid; at=0000:5c:00.0; code=20034; link=44; fatal=true; unit=nvidia-nvswitch2\n"
-     "2 sxid; at=0000:5c:00.0; code=20034; link=44; fatal=true; unit=nvidia-nvswitch2\n"
-     "4 sxid; at=0000:5d:00.0; code=12028; link=7; fatal=false; unit=nvidia-nvswitch1\n"
      "5 sxid; at=0000:5d:00.0; code=10006; unit=nvidia-nvswitch1\n"},
     {"banks of AMD's check architecture: corrected, deferred, not valid, uncorrected, cut",
      "amdgpu 0000:9e:00.0: {7}[Hardware Error]: ACA[01/01].CONTROL=0x0000000000000000\n"
