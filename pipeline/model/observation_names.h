@@ -91,6 +91,9 @@ OBSERVATION(POD_DISRUPTION, "pod_disruption")
 OBSERVATION(NODE_CONDITION, "node_condition")
 OBSERVATION(JOB_CONDITION, "job_condition")
 OBSERVATION(HEALTH_EVENT, "health_event")
+// Machines and their parts
+OBSERVATION(NODE_STATE, "node_state")   // it starts or stops, or a driver or service of it does
+OBSERVATION(NODE_FAULT, "node_fault")   // a part of it failed: the cause says how
 #undef OBSERVATION
 #endif
 

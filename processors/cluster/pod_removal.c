@@ -57,8 +57,13 @@ static bool read_event(const struct kubernetes_object *object, struct told *out)
     if (slice_equal(object->reason, SLICE("Evicted"))) {
         out->cause = REMOVAL_EVICTED;
         out->note = object->message;
-        // A controller's host is where the controller runs.
-        if (object->component.size == 0 || slice_equal(object->component, SLICE("kubelet")))
+        // A controller that evicts (Karpenter, a descheduler) says nothing of what the node was
+        // short of, and its host is where the controller runs.
+        bool by_kubelet =
+            object->component.size == 0 || slice_equal(object->component, SLICE("kubelet"));
+        bool is_short = pressure_read(object->message, object->starved_resource) != 0;
+        out->cause = by_kubelet || is_short ? REMOVAL_EVICTED : REMOVAL_API;
+        if (by_kubelet)
             out->node = object->host;
         return true;
     }
@@ -263,7 +268,8 @@ void removal_table_take(struct removal_table *table, const struct event *event,
         add_mark(row, &witness);
         return;
     }
-    if (told.cause == REMOVAL_EVICTED)
+    if (told.cause == REMOVAL_EVICTED ||
+        (told.cause == REMOVAL_API && told.source == REMOVAL_BY_EVENT))
         add_note(row, &told);
     struct removal_witness *known = &row->witnesses[told.cause];
     if (known->time_ns == 0 || compare_witnesses(&witness, known) < 0)
@@ -299,6 +305,7 @@ bool pod_removal_read(struct pod_removal *row, struct removal *removal) {
                                             : row->mark_count > 0 ? &row->marks[row->mark_count - 1]
                                                                   : &NOTHING;
     bool evicted = cause == REMOVAL_EVICTED;
+    bool by_controller = cause == REMOVAL_API && witness->source == REMOVAL_BY_EVENT;
     *removal = (struct removal){
         .row = row,
         .stands = stands,
@@ -313,7 +320,7 @@ bool pod_removal_read(struct pod_removal *row, struct removal *removal) {
         .namespace = slice_of(row->namespace),
         .name = slice_of(row->name),
         .event_uid = slice_of(witness->uid),
-        .note = slice_of(evicted ? row->note : ""),
+        .note = slice_of(evicted || by_controller ? row->note : ""),
     };
     return true;
 }

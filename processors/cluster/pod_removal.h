@@ -110,7 +110,7 @@ struct removal {
     string_id node;     // that the removal itself names; STRING_NONE: ask removal_locate
     struct slice uid, namespace, name; // of the pod; empty: not said
     struct slice event_uid;            // of the Event object; empty unless source is BY_EVENT
-    struct slice note;                 // what the kubelet wrote, shortened; empty: nothing
+    struct slice note; // what the kubelet or the controller wrote, shortened; empty: nothing
 };
 
 // False when there is only a cancellation in it. Look at `stands` before anything else.

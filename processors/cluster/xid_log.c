@@ -70,7 +70,7 @@ void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)
     memcpy(entry->process, said.process, said.process_size);
     entry->detail_size = said.detail_size;
     memcpy(entry->detail, said.detail, said.detail_size);
-    entry->fatal = xid_is_fatal(line->detail);
+    entry->fatal = xid_is_fatal(code, line->detail);
     entry->recovery = code == 154 ? (uint8_t)recovery_read(line->detail) : RECOVERY_UNKNOWN;
 }
 

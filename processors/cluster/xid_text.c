@@ -203,7 +203,7 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-bool xid_is_fatal(struct slice detail) {
+static bool says_fatal(struct slice detail) {
     static const char word[] = "Fatal";
     size_t size = sizeof word - 1;
     for (size_t at = 0; at + size <= detail.size; at++) {
@@ -216,4 +216,9 @@ bool xid_is_fatal(struct slice detail) {
             return true;
     }
     return false;
+}
+
+bool xid_is_fatal(uint32_t code, struct slice detail) {
+    enum nvlink5 judged = nvlink5_judge(code, detail);
+    return judged == NVLINK5_UNKNOWN ? says_fatal(detail) : judged >= NVLINK5_SOFTWARE;
 }

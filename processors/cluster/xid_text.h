@@ -53,7 +53,8 @@ const char *
 recovery_action(enum recovery recovery); // of the schema's list; NULL: none is asked for
 // The graver of two actions of the schema's list; NULL is none.
 const char *action_graver(const char *a, const char *b);
-// Whether the detail of an NVLink Xid holds the word Fatal.
-bool xid_is_fatal(struct slice detail);
+// Whether an Xid of NVLink 5 ends work on its GPU (nvlink5_judge); of others, whether the detail
+// holds the word Fatal.
+bool xid_is_fatal(uint32_t code, struct slice detail);
 // At most `max` characters of it, as text_shorten leaves them.
 const char *text_shown(struct slice text, size_t max, struct arena *arena);

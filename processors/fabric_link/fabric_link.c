@@ -74,6 +74,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct fabric_link, log.rows, "fabric_link.said", LINK_SAID_ROWS),
     STATE_STRUCT(struct fabric_link, log.bound.horizon_ns, "said_horizon"),
     STATE_ROWS(struct fabric_link, log.names, "fabric_link.names", CARD_NAME_ROWS),
+    STATE_ROWS(struct fabric_link, log.restarts, "fabric_link.restarts", RESTART_ROWS),
     STATE_ROWS(struct fabric_link, counters.waiting, "fabric_link.waiting", PORT_SAMPLE_ROWS),
     STATE_ROWS(struct fabric_link, counters.ports, "fabric_link.ports", PORT_ROWS),
     STATE_ROWS(struct fabric_link, faults, "fabric_link.faults", FAULT_ROWS),
@@ -202,10 +203,15 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     struct told_list list = list_told(self, batch->arena);
     for (uint32_t i = 0; i < faults.count; i++)
         judge_fault(self, batch, &list, &faults.items[i], &others);
-    if (self->base.live && now_ns > kept_ns(self))
+    if (self->base.live && now_ns > kept_ns(self)) {
+        uint64_t before_ns = now_ns - kept_ns(self);
         row_bound_expire(&self->log.rows, &self->log.bound, offsetof(struct link_said, time_ns),
-                         now_ns - kept_ns(self));
+                         before_ns);
+        row_bound_expire(&self->log.restarts, &self->log.restart_bound,
+                         offsetof(struct restart, time_ns), before_ns);
+    }
     detector_count_evicted(&self->base, self->log.bound.evicted + self->log.name_bound.evicted +
+                                            self->log.restart_bound.evicted +
                                             self->counters.bound.evicted +
                                             self->fault_bound.evicted);
 }
@@ -233,17 +239,11 @@ static const char *const EXPLAINS[] = {"nccl_hang", "first_exit", "slow_rank", N
 static const struct verdict_pattern PATTERNS[] = {{.name = "fabric_link", .explains = EXPLAINS}};
 static const struct evidence_prefix EVIDENCE[] = {
     {"link:", EVENT_OBSERVATION}, {"ib:", EVENT_OBSERVATION}, {"sxid:", EVENT_KERNEL}};
-static const uint8_t OBSERVATIONS[] = {OBSERVATION_NIC_LINK,
-                                       OBSERVATION_NIC_MODULE,
-                                       OBSERVATION_NIC_HEALTH,
-                                       OBSERVATION_NIC_COMMAND,
-                                       OBSERVATION_NETDEV_WATCHDOG,
-                                       OBSERVATION_NCCL_PORT_ERROR,
-                                       OBSERVATION_NCCL_NET_ERROR,
-                                       OBSERVATION_HEALTH_EVENT,
-                                       OBSERVATION_IB_COUNTER,
-                                       OBSERVATION_IB_STATE,
-                                       OBSERVATION_NONE};
+static const uint8_t OBSERVATIONS[] = {
+    OBSERVATION_NIC_LINK,       OBSERVATION_NIC_MODULE,      OBSERVATION_NIC_HEALTH,
+    OBSERVATION_NIC_COMMAND,    OBSERVATION_NETDEV_WATCHDOG, OBSERVATION_NCCL_PORT_ERROR,
+    OBSERVATION_NCCL_NET_ERROR, OBSERVATION_HEALTH_EVENT,    OBSERVATION_IB_COUNTER,
+    OBSERVATION_IB_STATE,       OBSERVATION_NODE_STATE,      OBSERVATION_NONE};
 
 const struct component_type processor_fabric_link = {
     .name = "fabric_link",

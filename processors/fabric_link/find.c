@@ -105,14 +105,15 @@ struct fabric_faults fabric_find(const struct fabric_link *self, uint64_t now_ns
     struct link_item *items = arena_take(arena, (all + 1) * sizeof *items);
     struct fabric_faults faults = {NULL, 0};
     uint32_t room = 0;
+    struct restart_list states = link_log_restarts(&self->log, arena);
     for (uint32_t at = 0; (said = keyed_rows_next(&self->log.rows, &at)) != NULL;)
-        if (said->time_ns <= now_ns && said->what == LINK_GPU_LOST)
+        if (said->time_ns <= now_ns && said->what >= LINK_GPU_LOST)
             lost_gpus[lost++] = said;
-        else if (said->time_ns <= now_ns) {
+        else if (said->time_ns <= now_ns && !restart_list_excuses(&states, said)) {
             links += said->what >= LINK_XID;
             items[count++] = item_of(self, said);
         }
-    // A lost GPU alone is nothing to do with links.
+    // A lost GPU alone, or what the driver asks for, has nothing to do with links.
     for (uint32_t i = 0; i < lost && links > 0; i++)
         items[count++] = item_of(self, lost_gpus[i]);
     items = group_sort(&BY_PLACE, items, count, arena);

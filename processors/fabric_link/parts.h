@@ -9,6 +9,7 @@
 #include "processors/cluster/row_bound.h"
 #include "processors/cluster/tables.h"
 #include "processors/cluster/verdict_builder.h"
+#include "processors/cluster/xid_text.h"
 
 struct fabric_config {
     struct duration settle;   // a link that is down for less is none
@@ -25,14 +26,24 @@ struct fabric_config {
 enum link_what {
     LINK_DOWN,
     LINK_UP,
-    LINK_LOST,    // a program was told by its card that the port is gone
-    LINK_FAILED,  // the card itself does not answer
-    LINK_TROUBLE, // a queue that does not drain, a module or cable with errors
-    LINK_COUNTED, // a counter of errors rose
-    LINK_REMOTE,  // a program could not reach the other end: goes with others
-    LINK_XID,     // of NVLink
-    LINK_SXID,    // of an NVSwitch
-    LINK_GPU_LOST // Xid 79: why others may have lost the link to it
+    LINK_LOST,     // a program was told by its card that the port is gone
+    LINK_FAILED,   // the card itself does not answer
+    LINK_TROUBLE,  // a queue that does not drain, a module or cable with errors
+    LINK_COUNTED,  // a counter of errors rose
+    LINK_REMOTE,   // a program could not reach the other end: goes with others
+    LINK_XID,      // of NVLink
+    LINK_SXID,     // of an NVSwitch
+    LINK_GPU_LOST, // Xid 79: why others may have lost the link to it
+    LINK_RECOVERY  // Xid 154: what the driver asks for
+};
+
+// How grave an Xid of NVLink or an SXid is, from light to grave.
+enum link_fatal {
+    LINK_GOES_ON,
+    LINK_BY_SOFTWARE, // it was taken down on purpose
+    LINK_BY_PEER,     // the other end failed
+    LINK_ENDS_PROCESS,
+    LINK_FATAL
 };
 
 // Counters of ports that tell of the link. What is not listed tells of load, or of the other end.
@@ -65,7 +76,7 @@ struct link_said {
     uint32_t code;    // LINK_XID, LINK_SXID
     uint32_t counter; // LINK_DOWN and LINK_UP by state, LINK_COUNTED: enum port_counter
     uint32_t sampled; // a counter or state tells of it: it happened after since_ns
-    uint32_t fatal;   // LINK_XID, LINK_SXID
+    uint32_t fatal;   // LINK_XID, LINK_SXID: enum link_fatal
     uint32_t text_size;
     uint64_t since_ns;
     int64_t from, to;
@@ -81,13 +92,37 @@ struct card_name {
     uint64_t time_ns;
 };
 
-extern const struct row_type LINK_SAID_ROWS, CARD_NAME_ROWS, PORT_SAMPLE_ROWS, PORT_ROWS;
+// That a machine, or a driver of it, started or stopped.
+struct restart {
+    struct row_head head;
+    string_id node; // the key: up to `is_up`
+    uint64_t time_ns;
+    uint32_t of; // enum state_of
+    uint32_t is_up;
+};
+
+enum state_of { STATE_OF_MACHINE = 1, STATE_OF_CARDS = 2, STATE_OF_GPUS = 4 };
+
+extern const struct row_type LINK_SAID_ROWS, CARD_NAME_ROWS, RESTART_ROWS, PORT_SAMPLE_ROWS,
+    PORT_ROWS;
 
 struct link_log {
-    struct keyed_rows rows;  // LINK_SAID_ROWS
-    struct keyed_rows names; // CARD_NAME_ROWS
-    struct row_bound bound, name_bound;
+    struct keyed_rows rows;     // LINK_SAID_ROWS
+    struct keyed_rows names;    // CARD_NAME_ROWS
+    struct keyed_rows restarts; // RESTART_ROWS
+    struct row_bound bound, name_bound, restart_bound;
 };
+
+// An OBSERVATION_NODE_STATE.
+void restart_take(struct link_log *log, const struct event *event, struct arena *scratch);
+// States of nodes in order, to be asked.
+struct restart_list {
+    const struct restart **items; // by node, then time
+    uint32_t count;
+};
+struct restart_list link_log_restarts(const struct link_log *log, struct arena *arena);
+// Whether what is said is how links are while a machine or a driver starts or stops, and no fault.
+bool restart_list_excuses(const struct restart_list *list, const struct link_said *said);
 
 // The row of what is said, new or not, with its key set. `like`: the key.
 struct link_said *link_log_add(struct link_log *log, const struct link_said *like,
@@ -187,6 +222,7 @@ struct fabric_link {
 // The fault of a card of which these are the items; FABRIC_NONE: none of them is one.
 struct fabric_fault port_fault(const struct fabric_config *config, const struct link_item *items,
                                uint32_t count, uint64_t now_ns);
+enum recovery nvlink_recovery(const struct fabric_fault *fault);
 // The same for NVLink on one node.
 struct fabric_fault nvlink_fault(const struct fabric_config *config, const struct link_item *items,
                                  uint32_t count);

@@ -9,7 +9,14 @@
 
 #include <inttypes.h>
 
-enum { XID_LINK = 74, XID_LOST = 79, XID_LINKS_FROM = 144, XID_LINKS_TO = 150, NAMES_MAX = 65536 };
+enum {
+    XID_LINK = 74,
+    XID_LOST = 79,
+    XID_LINKS_FROM = 144,
+    XID_LINKS_TO = 150,
+    XID_RECOVERY = 154,
+    NAMES_MAX = 65536
+};
 
 struct said_key {
     string_id node;
@@ -85,25 +92,71 @@ static bool is_link_xid(uint32_t code) {
     return code == XID_LINK || (code >= XID_LINKS_FROM && code <= XID_LINKS_TO);
 }
 
+static enum link_fatal grade_xid(uint32_t code, struct slice detail) {
+    static const enum link_fatal grades[] = {
+        [NVLINK5_SOFTWARE] = LINK_BY_SOFTWARE,
+        [NVLINK5_PEER] = LINK_BY_PEER,
+        [NVLINK5_ENDS_PROCESS] = LINK_ENDS_PROCESS,
+        [NVLINK5_FATAL] = LINK_FATAL,
+    };
+    enum nvlink5 judged = nvlink5_judge(code, detail);
+    if (judged != NVLINK5_UNKNOWN)
+        return grades[judged];
+    // What an Xid 74 says of itself is fatal, whether or not the driver has a word for it.
+    bool fatal = xid_judge(code, xid_is_fatal(code, detail)).anchor != XID_ANCHOR_NO;
+    return fatal ? LINK_FATAL : LINK_GOES_ON;
+}
+
+// Where the line has no word on it the code decides.
+static enum link_fatal grade_sxid(const struct kernel_line *line) {
+    const struct sxid_row *row = sxid_find(line->code);
+    enum kernel_fatal fatal = line->fatal;
+    if (fatal == KERNEL_FATAL_UNKNOWN && row != NULL)
+        fatal = row->severity;
+    return fatal == KERNEL_FATAL_YES ? LINK_FATAL : LINK_GOES_ON;
+}
+
+// What its table says may be passed over.
+static bool is_harmless(const struct kernel_line *line) {
+    if (line->kind == KERNEL_XID)
+        return nvlink5_judge(line->code, line->detail) == NVLINK5_NOTHING;
+    const struct sxid_row *row = line->kind == KERNEL_SXID ? sxid_find(line->code) : NULL;
+    return row != NULL && grade_sxid(line) == LINK_GOES_ON &&
+           (row->harmless == SXID_HARMLESS_YES || row->harmless == SXID_HARMLESS_RESTART);
+}
+
+// False: it says nothing of a link.
+static bool kernel_what(const struct kernel_line *line, enum link_what *what) {
+    if (line->kind == KERNEL_SXID)
+        *what = LINK_SXID;
+    else if (line->kind == KERNEL_GPU_LOST || (line->kind == KERNEL_XID && line->code == XID_LOST))
+        *what = LINK_GPU_LOST;
+    else if (line->kind == KERNEL_XID && line->code == XID_RECOVERY)
+        *what = LINK_RECOVERY;
+    else if (line->kind == KERNEL_XID && is_link_xid(line->code))
+        *what = LINK_XID;
+    else
+        return false;
+    return true;
+}
+
 static void take_kernel(struct link_log *log, const struct event *event, struct arena *scratch) {
     const struct kernel_line *line = event->kernel;
-    bool lost =
-        line->kind == KERNEL_GPU_LOST || (line->kind == KERNEL_XID && line->code == XID_LOST);
-    bool link = line->kind == KERNEL_XID && is_link_xid(line->code);
-    if ((!lost && !link && line->kind != KERNEL_SXID) || line->address == PCI_NONE)
+    enum link_what what;
+    if (!kernel_what(line, &what) || line->address == PCI_NONE || is_harmless(line))
         return;
+    bool lost = what == LINK_GPU_LOST;
     struct link_said like = {.node = event->node,
                              .address = pci_device(line->address),
                              .time_ns = event->time_ns,
-                             .what = lost   ? LINK_GPU_LOST
-                                     : link ? LINK_XID
-                                            : LINK_SXID,
+                             .what = what,
                              .port = lost ? -1 : line->link,
                              .code = lost ? XID_LOST : line->code};
     struct link_said *said = link_log_add(log, &like, scratch);
-    // What an Xid 74 says of itself is fatal, whether or not the driver has a word for it.
-    said->fatal |= link ? xid_judge(line->code, xid_is_fatal(line->detail)).anchor != XID_ANCHOR_NO
-                        : line->fatal == KERNEL_FATAL_YES;
+    uint32_t fatal = what == LINK_XID    ? grade_xid(line->code, line->detail)
+                     : what == LINK_SXID ? grade_sxid(line)
+                                         : LINK_GOES_ON;
+    said->fatal = fatal > said->fatal ? fatal : said->fatal;
     put_text(said, line->detail);
 }
 
@@ -183,7 +236,11 @@ static void take_observation(struct link_log *log, const struct event *event,
 void link_log_take(struct link_log *log, const struct event *event, struct arena *scratch) {
     if (event->kind == EVENT_KERNEL)
         take_kernel(log, event, scratch);
-    else if (event->kind == EVENT_OBSERVATION)
+    else if (event->kind != EVENT_OBSERVATION)
+        return;
+    else if (event->observation->kind == OBSERVATION_NODE_STATE)
+        restart_take(log, event, scratch);
+    else
         take_observation(log, event, scratch);
 }
 
@@ -196,7 +253,7 @@ static const char *const WORDS[] = {
 
 const char *link_said_uid(const struct link_said *said, struct arena *arena) {
     const char *node = node_in_uid(said->node, arena);
-    if (said->what == LINK_XID || said->what == LINK_GPU_LOST)
+    if (said->what == LINK_XID || said->what >= LINK_GPU_LOST)
         return xid_uid(said->node, said->address, said->code, said->time_ns, arena);
     if (said->what == LINK_SXID)
         return arena_format(arena, "sxid:%s:%s:%" PRIu32 ":%" PRId32 ":%" PRIu64, node,

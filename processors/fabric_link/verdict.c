@@ -57,7 +57,7 @@ static const char *describe(const struct link_item *item, struct arena *arena) {
     const struct link_said *said = item->said;
     struct slice text = {said->text, said->text_size};
     const char *port = said->port < 0 ? "" : arena_format(arena, " port %" PRId32, said->port);
-    if (said->what == LINK_XID || said->what == LINK_GPU_LOST)
+    if (said->what == LINK_XID || said->what >= LINK_GPU_LOST)
         return xid_description(said->address, said->code, (struct slice){NULL, 0}, -1, text, arena);
     if (said->what == LINK_SXID)
         return arena_format(arena, "SXid %" PRIu32 " of NVSwitch %s: %s", said->code,
@@ -86,11 +86,11 @@ static uint64_t begin_of(const struct link_item *item) {
 
 static enum evidence_role role_of(const struct fabric_fault *fault, const struct link_item *item) {
     const struct link_said *said = item->said;
-    if (said->what == LINK_UP || said->what == LINK_GPU_LOST)
+    if (said->what == LINK_UP || said->what >= LINK_GPU_LOST)
         return EVIDENCE_CONTEXT;
     if (said->what == LINK_REMOTE)
         return item->time_ns >= begin_of(fault->anchor) ? EVIDENCE_EFFECT : EVIDENCE_CONTEXT;
-    if (is_nvlink(fault) && said->fatal == 0 && fault->anchor->said->fatal != 0)
+    if (is_nvlink(fault) && said->fatal < fault->anchor->said->fatal)
         return EVIDENCE_CONTEXT;
     if (said->what == LINK_COUNTED && fault->kind == FABRIC_DOWN)
         return EVIDENCE_CONTEXT;
@@ -134,7 +134,7 @@ static void add_gpus(struct verdict_builder *builder, const struct fabric_fault 
     uint32_t count = 0;
     for (uint32_t i = 0; i < fault->count && count < GPUS_MAX; i++) {
         const struct link_said *said = fault->items[i].said;
-        bool is_suspect = said->what == LINK_XID && said->fatal != 0 &&
+        bool is_suspect = said->what == LINK_XID && said->fatal != LINK_GOES_ON &&
                           said->address != fault->anchor->said->address;
         if (!is_suspect && said->what != LINK_GPU_LOST)
             continue;
@@ -145,7 +145,9 @@ static void add_gpus(struct verdict_builder *builder, const struct fabric_fault 
             continue;
         told[count++] = said;
         builder_entity(builder, "gpu",
-                       is_suspect && fault->kind != FABRIC_SWITCH ? ROLE_SUSPECT : ROLE_VICTIM,
+                       is_suspect && fault->kind != FABRIC_SWITCH && said->fatal != LINK_BY_PEER
+                           ? ROLE_SUSPECT
+                           : ROLE_VICTIM,
                        gpu_entity_name(fault->node, STRING_NONE, said->address, builder->arena));
     }
 }
@@ -155,7 +157,7 @@ static void add_entities(struct verdict_builder *builder, const struct fabric_fa
     const struct link_said *anchor = fault->anchor->said;
     const struct link_said *card = is_nvlink(fault) ? NULL : fault->named;
     if (fault->kind == FABRIC_NVLINK)
-        builder_entity(builder, "gpu", ROLE_CULPRIT,
+        builder_entity(builder, "gpu", anchor->fatal == LINK_BY_PEER ? ROLE_VICTIM : ROLE_CULPRIT,
                        gpu_entity_name(fault->node, STRING_NONE, anchor->address, arena));
     else if (fault->kind == FABRIC_SWITCH)
         builder_entity(builder, "pci_device", ROLE_CULPRIT,
@@ -183,13 +185,27 @@ static void add_entities(struct verdict_builder *builder, const struct fabric_fa
 
 // -- texts ----------------------------------------------------------------------------------------
 
+static const char *nvlink_headline(const struct fabric_fault *fault) {
+    if (fault->number > 0)
+        return "{gpu}: {number} NVLink errors that were recovered from";
+    switch (fault->anchor->said->fatal) {
+    case LINK_BY_SOFTWARE:
+        return "{gpu}: NVLink was taken down by software or by somebody (Xid {code}){link}";
+    case LINK_BY_PEER:
+        return "{gpu} lost NVLink{link}: the other end of the link failed (Xid {code})";
+    case LINK_ENDS_PROCESS:
+        return "{gpu}: an NVLink error ended what ran on it (Xid {code}){link}";
+    default:
+        return "{gpu}: NVLink failed with Xid {code}{link}";
+    }
+}
+
 static const char *headline_of(const struct fabric_fault *fault, struct arena *arena) {
     if (fault->kind == FABRIC_SWITCH)
         return fault->number > 0 ? "{switch} of {node}: {number} NVLink errors it recovered from"
                                  : "{switch} of {node} failed: SXid {code}{link}";
     if (fault->kind == FABRIC_NVLINK)
-        return fault->number > 0 ? "{gpu}: {number} NVLink errors that were recovered from"
-                                 : "{gpu}: NVLink failed with Xid {code}{link}";
+        return nvlink_headline(fault);
     if (fault->kind == FABRIC_FLAPPING)
         return "{Card} went down {number} times within {window}";
     if (fault->kind == FABRIC_ERRORS)
@@ -204,6 +220,25 @@ static const char *headline_of(const struct fabric_fault *fault, struct arena *a
                : "{Card} is down";
 }
 
+static const char *nvlink_advice(const struct fabric_fault *fault) {
+    if (fault->number > 0)
+        return "Watch {node}; have its NVLink checked if errors go on.";
+    switch (fault->anchor->said->fatal) {
+    case LINK_BY_SOFTWARE:
+        return "Find out who reset or stopped GPUs, switches, fabric manager or IMEX at that time; "
+               "the cable is not to blame.";
+    case LINK_BY_PEER:
+        return "Look at the switch port or the GPU at the other end of the link; reset {gpu} "
+               "before anyone uses it again.";
+    case LINK_ENDS_PROCESS:
+        return "Look at the NVLink fabric of {node} (nvidia-smi nvlink -s, fabric manager), then "
+               "restart the job; reset the GPU if the error comes back.";
+    default:
+        return "Drain {node}, reset its GPUs, and have the NVLink of this GPU and of those beside "
+               "it checked if the error comes back.";
+    }
+}
+
 static const char *advice_of(const struct fabric_fault *fault) {
     if (fault->kind == FABRIC_SWITCH)
         return fault->number > 0
@@ -211,10 +246,7 @@ static const char *advice_of(const struct fabric_fault *fault) {
                    : "Drain {node}, reset all of its GPUs and switches, and have {switch} checked "
                      "if the error comes back.";
     if (fault->kind == FABRIC_NVLINK)
-        return fault->number > 0
-                   ? "Watch {node}; have its NVLink checked if errors go on."
-                   : "Drain {node}, reset its GPUs, and have the NVLink of this GPU and of those "
-                     "beside it checked if the error comes back.";
+        return nvlink_advice(fault);
     if (fault->failed)
         return "Cordon and drain {node} and reboot it; if {name} fails again, have it replaced.";
     if (fault->kind == FABRIC_DOWN && !fault->is_up)
@@ -252,8 +284,15 @@ static void accuse(const struct fabric_config *config, const struct fabric_fault
                                      SAID_MAX_SHOWN, arena)},
         {NULL, NULL},
     };
-    builder_rate(builder, fault->severity, confidence_of(config, fault), fault->action);
-    builder_texts(builder, headline_of(fault, arena), advice_of(fault), fields);
+    enum recovery recovery = nvlink ? nvlink_recovery(fault) : RECOVERY_UNKNOWN;
+    const char *asked =
+        recovery == RECOVERY_REBOOT  ? " The driver itself asks for a reboot (Xid 154)."
+        : recovery == RECOVERY_RESET ? " The driver itself asks for a reset (Xid 154)."
+                                     : "";
+    builder_rate(builder, fault->severity, confidence_of(config, fault),
+                 action_graver(fault->action, recovery_action(recovery)));
+    builder_texts(builder, headline_of(fault, arena),
+                  arena_format(arena, "%s%s", advice_of(fault), asked), fields);
 }
 
 static void hand_over(const struct told_link *told, struct verdict_builder *builder) {

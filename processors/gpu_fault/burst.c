@@ -129,6 +129,28 @@ static void order_moments(struct fault_item *items, uint32_t count, struct arena
     }
 }
 
+// A ring that hung is put right by its own reset within this.
+#define RING_RESET_NS (60 * UINT64_C(1000000000))
+
+static bool is_hang(const struct fault_item *item) {
+    return item->amd != NULL && item->amd->kind == OBSERVATION_GPU_HANG;
+}
+
+// What hung and is over: the program on that ring has lost its work, the GPU is well. What comes
+// between the two, a reset of the whole GPU or an error, says otherwise.
+static void forgive_hangs(struct fault_item *items, uint32_t count) {
+    const struct fault_item *end = NULL; // of the hangs before it
+    for (uint32_t i = count; i-- > 0;) {
+        if (!is_hang(&items[i]))
+            end = NULL;
+        else if (items[i].amd->over != 0)
+            end = &items[i];
+        if (end != NULL && is_one_gpu(&items[i], end) &&
+            end->time_ns - items[i].time_ns <= RING_RESET_NS)
+            items[i].kind = FAULT_NONE;
+    }
+}
+
 struct item_list {
     struct fault_item *items; // by node, GPU, time
     uint32_t count;
@@ -149,6 +171,7 @@ static struct item_list list_items(const struct gpu_fault *self, uint64_t now_ns
             list.items[list.count++] = item_of_amd(line);
     list.items = group_sort(&BY_GPU, list.items, list.count, arena);
     order_moments(list.items, list.count, arena);
+    forgive_hangs(list.items, list.count);
     return list;
 }
 

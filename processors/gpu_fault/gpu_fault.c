@@ -308,8 +308,8 @@ static enum status fault_start(void *instance, const void *config,
     return detector_begin(&self->base, "gpu_fault", context, take, judge);
 }
 
-static const char *const EXPLAINS[] = {"nccl_hang", "pod_evicted", "fabric_link", "first_exit",
-                                       NULL};
+static const char *const EXPLAINS[] = {"nccl_hang",  "pod_evicted", "fabric_link",
+                                       "node_fault", "first_exit",  NULL};
 static const struct verdict_pattern PATTERNS[] = {{.name = "gpu_fault", .explains = EXPLAINS}};
 static const uint8_t OBSERVATIONS[] = {OBSERVATION_GPU_HANG, OBSERVATION_GPU_RESET,
                                        OBSERVATION_GPU_HARDWARE_ERROR, OBSERVATION_NONE};

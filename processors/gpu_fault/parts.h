@@ -30,7 +30,7 @@ struct amd_line {
     uint64_t time_ns;
     uint32_t kind;   // enum observation_kind
     uint32_t failed; // a reset that did not succeed
-    uint32_t over;   // a reset that did
+    uint32_t over;   // a reset that did; of a hang: that it is over
     uint32_t count;  // of the lines of one key
     int64_t errors;  // uncorrectable ones; 0: not said
     char code[AMD_CODE_MAX];

@@ -64,6 +64,8 @@ static const char *what_of(const struct fault_item *item, bool with_meaning, str
 static const char *describe_amd(const struct amd_line *line, struct arena *arena) {
     const char *code = line->code[0] == '\0' ? "" : arena_format(arena, " (%s)", line->code);
     const char *gpu = pci_text(line->address, false, arena);
+    if (line->kind == OBSERVATION_GPU_HANG && line->over != 0)
+        return arena_format(arena, "amdgpu %s: what hung was reset alone and is over", gpu);
     if (line->kind == OBSERVATION_GPU_HANG)
         return arena_format(arena, "amdgpu %s: work on the GPU did not end in time%s", gpu, code);
     if (line->kind == OBSERVATION_GPU_RESET)

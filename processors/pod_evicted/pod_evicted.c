@@ -78,6 +78,16 @@ static void take(void *instance, const struct event *event, struct arena *scratc
     removal_table_take(&self->removals, event, scratch);
 }
 
+// "Evicted pod: SpotInterruption", "Evicted pod: Interrupted".
+static bool is_reclaimed(const struct removal *removal) {
+    static const char *const words[] = {"nterrupt", "eclaim", "Spot", "spot_", "reempt"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (removal->note.size > 0 &&
+            memmem(removal->note.data, removal->note.size, words[i], strlen(words[i])) != NULL)
+            return removal->cause == REMOVAL_API;
+    return false;
+}
+
 // False when this cause is not asked for.
 static bool kind_of(const struct pod_evicted *self, const struct removal *removal,
                     enum eviction_kind *kind) {
@@ -93,6 +103,10 @@ static bool kind_of(const struct pod_evicted *self, const struct removal *remova
         [REMOVAL_PREEMPTED] = {EVICTION_PREEMPTED, self->config.preempted},
         [REMOVAL_API] = {EVICTION_API, self->config.api_eviction},
     };
+    if (is_reclaimed(removal)) {
+        *kind = EVICTION_RECLAIMED;
+        return true;
+    }
     *kind = kinds[removal->cause].kind;
     return kinds[removal->cause].asked;
 }

@@ -8,7 +8,12 @@
 #include "base/text/rfc3339.h"
 #include "processors/cluster/xid_text.h"
 
-enum { HEADLINE_POD_MAX = 110, HEADLINE_NODE_MAX = 60, REMEDIATION_NODE_MAX = 100 };
+enum {
+    HEADLINE_POD_MAX = 110,
+    HEADLINE_NODE_MAX = 60,
+    HEADLINE_NOTE_MAX = 60,
+    REMEDIATION_NODE_MAX = 100
+};
 static const char PATTERN[] = "pod_evicted";
 
 static const struct {
@@ -45,6 +50,13 @@ static const struct {
                       "was told by somebody to let the pod go: a drain, an autoscaler, a "
                       "descheduler. The API server's audit log says who; a PodDisruptionBudget "
                       "holds such requests off."},
+    [EVICTION_RECLAIMED] = {"reclaimed", "restart_app", SEVERITY_WARNING,
+                            "Node {node} was taken back by its cloud at {time}, and pod {pod} "
+                            "was evicted: {note}",
+                            "was evicted by a controller",
+                            "is a spot instance, or one that its cloud may interrupt, and was "
+                            "reclaimed: nothing is broken. Start the job again on other nodes; "
+                            "save checkpoints often, or use nodes that are not interrupted."},
 };
 
 // What a node can be short of; the first that is gives the advice.
@@ -135,6 +147,7 @@ static void set_texts(const struct eviction_finding *finding, struct verdict_bui
         {"its_node", node_named(finding, arena)},
         {"time", time},
         {"short_of", shortage(pressure_of(finding), arena)},
+        {"note", text_shown(removal->note, HEADLINE_NOTE_MAX, arena)},
         {"advice", advice_of(finding)},
         {"unseen", unseen_condition(finding)},
         {NULL, NULL},
@@ -181,7 +194,7 @@ static void add_removal(struct verdict_builder *builder, const struct eviction_f
 }
 
 static void add_entities(struct verdict_builder *builder, const struct eviction_finding *finding) {
-    bool by_node = finding->kind == EVICTION_NODE_PRESSURE;
+    bool by_node = finding->kind == EVICTION_NODE_PRESSURE || finding->kind == EVICTION_RECLAIMED;
     bool by_pod = finding->kind == EVICTION_POD_LIMIT;
     if (!finding->cancelled && (by_node || finding->kind == EVICTION_TAINT))
         builder_entity(builder, "node", by_node ? ROLE_CULPRIT : ROLE_SUSPECT,
@@ -231,7 +244,7 @@ static int64_t confidence_of(const struct eviction_finding *finding,
 void eviction_verdict_build(const struct eviction_finding *finding,
                             const struct pod_evicted_config *config,
                             struct verdict_builder *builder) {
-    assert(finding->kind <= EVICTION_API && finding->place != NULL);
+    assert(finding->kind <= EVICTION_RECLAIMED && finding->place != NULL);
     const struct removal *removal = finding->removal;
     builder_begin(builder, builder->arena, PATTERN, KINDS[finding->kind].name);
     builder_rate(builder, KINDS[finding->kind].severity, confidence_of(finding, config),

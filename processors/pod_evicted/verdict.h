@@ -13,6 +13,7 @@ enum eviction_kind {
     EVICTION_TAINT,
     EVICTION_PREEMPTED,
     EVICTION_API,
+    EVICTION_RECLAIMED, // a controller empties a node that its cloud takes back
 };
 
 struct pod_evicted_config {

@@ -22,7 +22,7 @@ SIGN(IO_ERROR, OF_NODE, "{*}")
 SIGN(FS_ERROR, OF_NODE, "{*}")
 SIGN(NFS_STALL, OF_NODE | STATE, "{*}")
 SIGN(NETDEV_WATCHDOG, OF_NODE, "{*}")
-SIGN(GPU_HANG, OF_NODE, "{*}")
+SIGN(GPU_HANG, OF_NODE | STATE, "{*}")
 // Ranks: lost peers and waits
 SIGN(WATCHDOG_END, FOLLOWS | ENDS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(WATCHDOG_TERMINATED, FOLLOWS | ENDS, "[raised {exception}[: {message}]]|[{*}]")
@@ -67,4 +67,6 @@ SIGN(POD_DISRUPTION, ENDS, "Kubernetes took the pod away[: {reason}][: {message}
 SIGN(NODE_CONDITION, OF_NODE | STATE, "Kubernetes says {condition} is {status}[: {reason}][: {message}]")
 SIGN(JOB_CONDITION, ENDS, "Kubernetes says that {job} is {condition}[: {reason}][: {message}]")
 SIGN(HEALTH_EVENT, OF_NODE | STATE, "{*}")
+// Machines
+SIGN(NODE_FAULT, OF_NODE, "{*}")
 #undef SIGN

@@ -47,7 +47,7 @@ static bool text_is(const struct observation *observation, enum fact_key key, co
 }
 
 bool sign_is_end(const struct observation *observation) {
-    return observation->kind == OBSERVATION_NFS_STALL
+    return observation->kind == OBSERVATION_NFS_STALL || observation->kind == OBSERVATION_GPU_HANG
                ? text_is(observation, FACT_STATE, "end")
                : observation->kind == OBSERVATION_HEALTH_EVENT &&
                      observation_is(observation, FACT_HEALTHY, false);
@@ -60,7 +60,10 @@ static bool is_failure(const struct event *event) {
     if (sign_is_end(observation))
         return false;
     switch (observation->kind) {
-    case OBSERVATION_MACHINE_CHECK:
+    case OBSERVATION_MACHINE_CHECK: // "events logged" stands before corrected ones, too
+        return !observation_is(observation, FACT_CORRECTED, true) ||
+               text_is(observation, FACT_SEVERITY, "fatal") ||
+               text_is(observation, FACT_SEVERITY, "recoverable");
     case OBSERVATION_MEMORY_ERROR:
         return !observation_is(observation, FACT_CORRECTED, false);
     case OBSERVATION_STORE_LOST: // agents say it at the end of each job: one of them leaves first

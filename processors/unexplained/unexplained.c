@@ -29,7 +29,7 @@ enum { SIGNS_SHOWN = 10, OPEN_MAX = 1024, CONFIDENCE = 50, TOLD_MAX = 185 };
 #define SURVIVED_NS (120 * UINT64_C(1000000000))
 
 // Which logs there were.
-enum log_seen { SEEN_KERNEL = 1, SEEN_RANKS = 2, SEEN_LAUNCHER = 4 };
+enum log_seen { SEEN_KERNEL = 1, SEEN_RANKS = 2, SEEN_LAUNCHER = 4, SEEN_JOB = 8 };
 
 struct unexplained_config {
     struct duration window, gap, hold;
@@ -99,7 +99,7 @@ static uint32_t log_of(const struct event *event) {
     if (event->kind == EVENT_APP_LINE)
         return SEEN_RANKS;
     if (event->kind != EVENT_OBSERVATION)
-        return 0;
+        return SEEN_JOB;
     enum observation_kind kind = event->observation->kind;
     if (kind <= OBSERVATION_GPU_HARDWARE_ERROR)
         return SEEN_KERNEL;
@@ -520,6 +520,18 @@ static void set_times(struct verdict *verdict, const struct failure *failure) {
             verdict->end_ns = failure->signs[i]->last_ns;
 }
 
+// Crashes of processes that only a kernel log tells of, while nothing speaks of a job: whose they
+// were is not known, and a machine has many that nobody misses.
+static bool is_of_nobody(const struct unexplained *self, const struct failure *failure) {
+    for (uint32_t i = 0; i < failure->count; i++) {
+        uint32_t kind = failure->signs[i]->key.kind;
+        bool crashed = kind == OBSERVATION_SEGFAULT || kind == OBSERVATION_TRAP;
+        if (!crashed && failure->signs[i]->over_ns == 0)
+            return false;
+    }
+    return (self->logs & ~(uint32_t)SEEN_KERNEL) == 0;
+}
+
 static void build(const struct unexplained *self, const struct failure *failure,
                   struct verdict_builder *builder) {
     const struct sign *first = failure->signs[0];
@@ -529,9 +541,8 @@ static void build(const struct unexplained *self, const struct failure *failure,
     for (uint32_t i = 0; i < failure->count; i++)
         ends = ends || (failure->signs[i]->flags & SIGN_ENDS) != 0;
     builder_begin(builder, arena, PATTERN, "failure");
-    enum severity severity = ends               ? SEVERITY_ERROR
-                             : failure->is_over ? SEVERITY_INFO
-                                                : SEVERITY_WARNING;
+    bool quiet = failure->is_over || is_of_nobody(self, failure);
+    enum severity severity = quiet ? SEVERITY_INFO : ends ? SEVERITY_ERROR : SEVERITY_WARNING;
     builder_rate(builder, severity, CONFIDENCE, ends ? "inspect_rank" : "monitor");
     builder->verdict.job = failure->job;
     builder_partial(builder, "nothing that was read says why");

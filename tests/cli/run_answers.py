@@ -25,12 +25,13 @@ GOLDEN = os.path.join(HERE, "..", "golden")
 RUNS = [(folder, answer) for answer, folders in {
     "Healthy: ": ["real/healthy"],
     "Not explained: ": [
-        "real_exits/hang-2", "field/32-oom-pod-systemd", "field/37-lockups-and-hung-tasks",
-        "field/38-panic-oops", "field/40-storage-errors", "field/56-gloo-and-store-victims",
+        "real_exits/hang-2", "field/32-oom-pod-systemd", "field/40-storage-errors", "field/56-gloo-and-store-victims",
         "detectors/unexplained/oom_kill_without_a_rank",
         "detectors/unexplained/node_condition_alone",
         "detectors/unexplained/ranks_that_lost_their_peers",
     ],
+    "Kernel panic on ": ["field/38-panic-oops"],
+    "A processor of ": ["field/37-lockups-and-hung-tasks"],
     "Nothing was found": ["detectors/unexplained/negative_all_went_well", "real_exits/healthy-2",
                           "real_exits/healthy-4"],
     "": [

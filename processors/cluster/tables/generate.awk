@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes C of the tables beside it: awk -f generate.awk xid.tsv aer_bits.tsv throttle_bits.tsv
+# Makes C of the tables beside it: awk -f generate.awk xid.tsv nvlink5.tsv sxid.tsv
+# aer_bits.tsv throttle_bits.tsv
 # What each row says stays as it is written there; words that the code decides by become numbers.
 # An unknown word, a missing column or a code out of order ends the build with its file and line.
 
@@ -80,6 +81,15 @@ BEGIN {
     action["reset_gpu if Fatal else monitor"] = "reset_gpu"
     action["follow_other"] = ""
     action["use_text"] = ""
+    split("nothing note software peer ends_process fatal", names, " ")
+    for (i in names)
+        judged["" names[i]] = "NVLINK5_" toupper(names[i])
+    split("no yes rare restart follow", names, " ")
+    for (i in names)
+        harm["" names[i]] = "SXID_HARMLESS_" toupper(names[i])
+    sxid_severity["fatal"] = "KERNEL_FATAL_YES"
+    sxid_severity["nonfatal"] = "KERNEL_FATAL_NO"
+    sxid_severity["line"] = "KERNEL_FATAL_UNKNOWN"
     layer["physical"] = layer["data link"] = layer["transaction"] = 1
     default_severity["correctable"] = "AER_CORRECTABLE"
     default_severity["nonfatal"] = "AER_NONFATAL"
@@ -93,6 +103,10 @@ FNR == 1 {
     sub(/.*\//, "", file)
     if (file == "xid.tsv")
         begin_table("xid_row", "XID_ROWS", 12)
+    else if (file == "nvlink5.tsv")
+        begin_table("nvlink5_row", "NVLINK5_ROWS", 9)
+    else if (file == "sxid.tsv")
+        begin_table("sxid_row", "SXID_ROWS", 7)
     else if (file == "aer_bits.tsv")
         begin_table("aer_bit", "AER_BITS", 9)
     else if (file == "throttle_bits.tsv")
@@ -118,6 +132,25 @@ file == "xid.tsv" {
         word(role, $11, "role in hbm_ecc"), named == "" ? "NULL" : text(named),
         fatal ? "true" : "false", $9 ~ /when_free/ ? "true" : "false"
     add_aliases($3, rows)
+    rows++
+}
+
+file == "nvlink5.tsv" {
+    if ($1 !~ /^1(4[4-9]|50)$/ || $3 !~ /^[0-9]+$/ || $3 > 63)
+        fail("'" $1 "' is no Xid 144 to 150, or '" $3 "' no number of six bits")
+    if ($4 !~ /^0x[0-9a-f]+(,0x[0-9a-f]+)*$/ || split($4, parts, ",") > 6)
+        fail("the status '" $4 "' is not one to six numbers")
+    printf "    {%d, %s, %d, {%s}, %d, %s,\n     %s},\n", $1, text($2), $3, $4, split($4, parts, ","),
+        texts(4), word(judged, $8, "judgement")
+    rows++
+}
+
+file == "sxid.tsv" {
+    if ($1 !~ /^[1-9][0-9]*$/ || $1 + 0 <= last)
+        fail("the code '" $1 "' is no number above the one before it")
+    last = $1 + 0
+    printf "    {%d, %s,\n     %s, %s},\n", $1, texts(2), word(sxid_severity, $3, "severity"),
+        word(harm, $4, "word on harm")
     rows++
 }
 

@@ -15,11 +15,23 @@ static void begin(enum observation_kind kind, pci_address gpu, struct reading *r
 }
 
 // "ring sdma1 timeout, signaled seq=411, emitted seq=413"; one that recovered by itself is none.
+// Since 6.13 "Ring gfx_0.0.0 reset succeeded" may follow: the GPU is well, and only the program
+// that hung has lost its work.
 static enum read_result read_ring(struct slice text, pci_address gpu, struct reading *reading) {
     struct slice rest;
     if (!text_find(text, SLICE(" timeout, signaled seq="), &rest))
         return READ_NOT;
     begin(OBSERVATION_GPU_HANG, gpu, reading);
+    return READ_EVENT;
+}
+
+// "gfx_0.0.0 reset succeeded": what hung there is over.
+static enum read_result read_ring_reset(struct slice text, pci_address gpu,
+                                        struct reading *reading) {
+    if (!words_ends(text_trim(text), SLICE(" reset succeeded")))
+        return READ_OTHER;
+    begin(OBSERVATION_GPU_HANG, gpu, reading);
+    reading_text(reading, FACT_STATE, SLICE("end"));
     return READ_EVENT;
 }
 
@@ -55,19 +67,58 @@ static enum read_result read_event(struct slice text, pci_address gpu, struct re
     return READ_EVENT;
 }
 
-// "socket: 0 4 uncorrectable hardware errors detected in gfx block".
+// "socket: 0 4 uncorrectable hardware errors detected in gfx block", "4 new uncorrectable …". A
+// sum, "… detected in total in gfx block", tells of no new error.
 static enum read_result read_count(struct slice before, struct slice behind, pci_address gpu,
                                    struct reading *reading) {
-    struct slice rest, number = before, unit;
+    struct slice rest, number, unit;
     uint64_t count;
+    unit = text_until(behind, ' ');
+    if (unit.size == behind.size)
+        return reading_refuse(reading, DECODE_TRUNCATED, "the line ends before the block's name");
+    if (slice_equal(unit, SLICE("total")))
+        return READ_OTHER;
+    if (words_ends(before, SLICE(" new")))
+        before.size -= 4;
+    number = before;
     words_find_last(before, SLICE(" "), &rest, &number);
     if (!text_number(number, NUMBER_DIGITS_MAX, &count) || count == 0)
         return READ_OTHER;
     begin(OBSERVATION_GPU_HARDWARE_ERROR, gpu, reading);
     reading_number(reading, FACT_COUNT, (int64_t)count);
-    unit = text_until(behind, ' ');
-    if (unit.size < behind.size)
-        reading_text(reading, FACT_UNIT, unit);
+    reading_text(reading, FACT_UNIT, unit);
+    return READ_EVENT;
+}
+
+// Bits of a bank's STATUS. Its banner, "Accelerator Check Architecture events logged", says only
+// that banks were read. Source: Linux drivers/gpu/drm/amd/amdgpu/umc_v12_0.c, whose order this is.
+#define ACA_VALID       (UINT64_C(1) << 63)
+#define ACA_UNCORRECTED (UINT64_C(1) << 61 | UINT64_C(1) << 57 | UINT64_C(1) << 55)
+#define ACA_DEFERRED    (UINT64_C(1) << 44)
+
+static bool read_hex(struct slice text, uint64_t *number) {
+    enum { DIGITS_MAX = 16 };
+    static const char known[] = "0123456789abcdef";
+    size_t digits = 0;
+    *number = 0;
+    for (; digits < text.size && digits < DIGITS_MAX; digits++) {
+        const char *digit = memchr(known, text.data[digits] | 0x20, sizeof known - 1);
+        if (digit == NULL)
+            break;
+        *number = *number << 4 | (uint64_t)(digit - known);
+    }
+    return digits == DIGITS_MAX;
+}
+
+// "{1}[Hardware Error]: ACA[01/08].STATUS=0xb000000000000137", "aca entry[00].STATUS=0x…": what was
+// corrected is no error, and what was deferred nobody has used yet.
+static enum read_result read_bank(struct slice status, pci_address gpu, struct reading *reading) {
+    uint64_t bits = 0;
+    if (!read_hex(status, &bits))
+        return reading_refuse(reading, DECODE_TRUNCATED, "the line ends inside the status");
+    if ((bits & ACA_VALID) == 0 || (bits & ACA_DEFERRED) != 0 || (bits & ACA_UNCORRECTED) == 0)
+        return READ_OTHER;
+    begin(OBSERVATION_GPU_HARDWARE_ERROR, gpu, reading);
     return READ_EVENT;
 }
 
@@ -77,10 +128,12 @@ static enum read_result read_hardware(struct slice text, pci_address gpu, struct
         return read_event(behind, gpu, reading);
     if (words_find(text, SLICE(" uncorrectable hardware errors detected in "), &before, &behind))
         return read_count(before, behind, gpu, reading);
-    if (!text_find(text, SLICE("[Hardware Error]: Accelerator Check"), &behind))
+    if (!text_find(text, SLICE("[Hardware Error]: "), &behind))
         return READ_NOT;
-    begin(OBSERVATION_GPU_HARDWARE_ERROR, gpu, reading);
-    return READ_EVENT;
+    bool is_bank = text_begins(behind, SLICE("ACA[")) || text_begins(behind, SLICE("aca entry["));
+    if (is_bank && text_find(behind, SLICE("].STATUS=0x"), &behind))
+        return read_bank(behind, gpu, reading);
+    return READ_OTHER;
 }
 
 enum read_result amdgpu_read_driver(struct slice before, struct slice behind,
@@ -95,6 +148,8 @@ enum read_result amdgpu_read_driver(struct slice before, struct slice behind,
     text_skip(&behind, SLICE("amdgpu: "));
     if (text_begins(behind, SLICE("ring ")))
         return read_ring(behind, gpu, reading);
+    if (text_skip(&behind, SLICE("Ring ")))
+        return read_ring_reset(behind, gpu, reading);
     if (text_skip(&behind, SLICE("GPU reset")))
         return read_reset(behind, gpu, reading);
     return read_hardware(behind, gpu, reading);

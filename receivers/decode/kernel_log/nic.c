@@ -121,6 +121,22 @@ static enum read_result read_module(struct slice text, const struct card *card,
     return READ_EVENT;
 }
 
+// "1 Link DOWN": the state of a port of InfiniBand, as the RDMA core writes it since Linux 6.14 and
+// NVIDIA's own drivers do. Between down and active it trains.
+static enum read_result read_port(struct slice text, const struct card *card,
+                                  const struct frame *frame, struct reading *reading) {
+    uint64_t port;
+    if (!text_take_number(&text, 1, 3, &port) || !text_skip(&text, SLICE(" Link ")))
+        return READ_NOT;
+    bool up = slice_equal(text_trim(text), SLICE("ACTIVE"));
+    if (!up && !slice_equal(text_trim(text), SLICE("DOWN")))
+        return READ_OTHER;
+    enum read_result result = give_link(card, up, frame, reading);
+    if (result == READ_EVENT)
+        reading_number(reading, FACT_PORT, (int64_t)port);
+    return result;
+}
+
 // What says that the card is lost, at the front of the message.
 static bool is_lost(struct slice text) {
     static const struct slice fronts[] = {
@@ -142,6 +158,8 @@ static enum read_result read_front(struct slice text, const struct card *card,
         return read_syndrome(text, card, reading);
     if (text_skip(&text, SLICE("Port module event")))
         return read_module(text, card, frame, reading);
+    if (text_skip(&text, SLICE("Port: ")))
+        return read_port(text, card, frame, reading);
     struct slice state = text_trim(text);
     if (slice_equal(state, SLICE("Link down")) || slice_equal(state, SLICE("Link up")))
         return give_link(card, words_ends(state, SLICE("up")), frame, reading);

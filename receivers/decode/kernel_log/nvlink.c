@@ -81,14 +81,21 @@ void nvlink_read_xid(struct kernel_line *line) {
         read_cause(line->detail, line);
 }
 
+// Of the controller, of heat and of modules: those whose lines have no word on severity. Source:
+// NVIDIA/open-gpu-kernel-modules, src/common/nvswitch.
+static bool has_no_word(uint32_t code) {
+    return (code >= 10004 && code <= 10010) || code == 25010 || (code >= 26000 && code < 29000);
+}
+
 bool nvlink_read_sxid(struct kernel_line *line) {
     struct slice text = line->detail;
     clear(line);
     if (text_skip(&text, SLICE("Fatal,")))
         line->fatal = KERNEL_FATAL_YES;
-    else if (text_skip(&text, SLICE("Non-fatal,")))
+    else if (text_skip(&text, SLICE("Non-fatal,")) || text_skip(&text, SLICE("Correctable,")))
         line->fatal = KERNEL_FATAL_NO;
-    else
+    else if (!has_no_word(line->code) || text.size == 0 || text_begins(text, SLICE("Severity ")) ||
+             text_begins(text, SLICE("Data {")))
         return false;
     if (text_skip(&text, SLICE(" Link ")))
         read_link(text, line);

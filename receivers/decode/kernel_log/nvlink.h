@@ -9,5 +9,6 @@
 // From `detail`, by `code`: `link`, `fatal`, `unit`, `action`, `caused_by`; those that are not said
 // to their empty values. Slices point into `detail`. Any bytes, no allocation, O(size).
 void nvlink_read_xid(struct kernel_line *line);
-// "Fatal, Link 41 …", "Non-fatal, Link 19 …". False: neither, it tells more of the SXid before.
+// "Fatal, Link 41 …", "Non-fatal, Link 19 …"; of a switch's controller, its heat and its modules
+// there is no word on severity. False: it tells more of the SXid before.
 bool nvlink_read_sxid(struct kernel_line *line);

@@ -13,6 +13,7 @@
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/text.h"
 #include "receivers/decode/kubernetes/shape.h"
+#include "receivers/decode/kubernetes/stopped.h"
 #include "receivers/decode/kubernetes/walk.h"
 
 #include <assert.h>
@@ -387,7 +388,7 @@ static enum decode_category read_wanted(struct reading *reading, enum kubernetes
         return reading->category;
     bool about_pod = slice_equal(object->object_kind, SLICE("Pod"));
     if (kind == KUBERNETES_EVENT && !about_pod)
-        return DECODE_NOTHING;
+        return kubernetes_read_stop(object, reading->arena, event, reading->fault);
     return set_event(reading, object, event);
 }
 

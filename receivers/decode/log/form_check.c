@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "pipeline/component/decoder.h"
+#include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/forms/envelope.h"
 #include "receivers/decode/json/scan.h"
@@ -31,6 +32,7 @@ static bool is_constant(const struct form *form, enum fact_key key) {
 }
 
 static void tell_fact(const struct fact *fact, struct buffer *out) {
+    char address[PCI_TEXT_MAX];
     buffer_append_format(out, "%s%s=", out->size == 0 ? "" : " ", fact_name(fact->key));
     switch (fact_type(fact->key)) {
     case FACT_NUMBER:
@@ -43,7 +45,8 @@ static void tell_fact(const struct fact *fact, struct buffer *out) {
         buffer_append_text(out, fact->yes ? "yes" : "no");
         break;
     case FACT_PCI_ADDRESS:
-        buffer_append_format(out, "%08x", (unsigned)fact->address);
+        pci_format_function(fact->address, address);
+        buffer_append_text(out, address);
         break;
     }
 }

@@ -18,11 +18,16 @@
 #include <stddef.h>
 
 const struct line_reader *const KERNEL_READERS[] = {
-    &READER_NVIDIA,          &READER_AER, &READER_OOM_IN_TWO_LINES, &READER_HARDWARE_ERROR,
-    &READER_KERNEL_MESSAGES, NULL,
+    &READER_NVIDIA,
+    &READER_AER,
+    &READER_OOM_IN_TWO_LINES,
+    &READER_HARDWARE_ERROR,
+    &READER_KERNEL_MESSAGES,
+    &READER_FORMS,
+    NULL,
 };
 
-const struct line_reader *const NODE_READERS[] = {&READER_NODE_MESSAGES, NULL};
+const struct line_reader *const NODE_READERS[] = {&READER_NODE_MESSAGES, &READER_FORMS, NULL};
 
 // Blocks before single lines; what takes any exception is last.
 const struct line_reader *const PROGRAM_READERS[] = {

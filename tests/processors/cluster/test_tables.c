@@ -77,6 +77,83 @@ START_TEST(xid_rows) {
 }
 END_TEST
 
+START_TEST(nvlink5_rows) {
+    struct tsv tsv = tsv_open("nvlink5.tsv");
+    size_t row = 0;
+    for (; tsv_next(&tsv); row++) {
+        ck_assert_uint_lt(row, NVLINK5_ROWS_COUNT);
+        const struct nvlink5_row *known = &NVLINK5_ROWS[row];
+        const char *texts[] = {known->status_text,          known->nvidia_immediate,
+                               known->nvidia_investigatory, known->severity_text,
+                               known->judged_text,          known->effect};
+        ck_assert_uint_eq(tsv.count, 9);
+        ck_assert_uint_eq(known->xid, strtoul(tsv.columns[0], NULL, 10));
+        ck_assert_str_eq(known->units, tsv.columns[1]);
+        ck_assert_uint_eq(known->subcode, strtoul(tsv.columns[2], NULL, 10));
+        ck_assert_uint_eq(known->statuses[0], strtoul(tsv.columns[3], NULL, 16));
+        for (size_t i = 0; i < 6; i++)
+            ck_assert_str_eq(texts[i], tsv.columns[i + 3]);
+    }
+    ck_assert_uint_eq(row, NVLINK5_ROWS_COUNT);
+}
+END_TEST
+
+START_TEST(sxid_rows) {
+    struct tsv tsv = tsv_open("sxid.tsv");
+    size_t row = 0;
+    for (; tsv_next(&tsv); row++) {
+        ck_assert_uint_lt(row, SXID_ROWS_COUNT);
+        const struct sxid_row *sxid = &SXID_ROWS[row];
+        const char *texts[] = {sxid->name,      sxid->severity_text, sxid->harmless_text,
+                               sxid->authority, sxid->meaning,       sxid->action};
+        ck_assert_uint_eq(tsv.count, 7);
+        ck_assert_uint_eq(sxid->code, strtoul(tsv.columns[0], NULL, 10));
+        for (size_t i = 0; i < 6; i++)
+            ck_assert_str_eq(texts[i], tsv.columns[i + 1]);
+        ck_assert_ptr_eq(sxid_find(sxid->code), sxid);
+    }
+    ck_assert_uint_eq(row, SXID_ROWS_COUNT);
+    ck_assert_ptr_null(sxid_find(0));
+    ck_assert_ptr_null(sxid_find(UINT32_MAX));
+    ck_assert_int_eq(sxid_find(22013)->harmless, SXID_HARMLESS_YES);
+    ck_assert_int_eq(sxid_find(20034)->severity, KERNEL_FATAL_YES);
+}
+END_TEST
+
+// The first word has the subcode, the second the cause: a bit, or of Xid 149 a number.
+static const struct {
+    uint32_t xid;
+    const char *detail;
+    enum nvlink5 judged;
+} NVLINK5[] = {
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000 0x0)", NVLINK5_FATAL},
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 15 (0x0215e5c6 0x00000000 0x0)", NVLINK5_PEER},
+    {149, "NETIR_LINK_EVT/x Fatal XC0 i0 Link 15 (0x015505c6 0x00000000 0x0)", NVLINK5_PEER},
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 15 (0x00f505c6 0x00000000 0x0)", NVLINK5_SOFTWARE},
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 15 (0x026505c6 0x00000000 0x0)", NVLINK5_NOTHING},
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 15 (0x028505c6 0x00000000 0x0)", NVLINK5_NOTE},
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i1 Link 08 (0x004505c6 0x00000000 0x0)", NVLINK5_NOTHING},
+    {149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x03f505c6 0x00000000 0x0)", NVLINK5_UNKNOWN},
+    {149, "NETIR_BER_EVENT Nonfatal XC0 i0 Link 08 (0x00000226 0x00000002 0x0)", NVLINK5_NOTE},
+    {149, "NETIR_MFDE_EVENT Fatal XC0 i0 Link -1 (0x00000246 0x00000005)", NVLINK5_FATAL},
+    {149, "NETIR_MFDE_EVENT Nonfatal XC0 i0 Link -1 (0x00000246 0x00000003)", NVLINK5_NOTHING},
+    {145, "RLW_REMAP Nonfatal XC0 i0 Link 02 (0x00000004 0x00000004 0x0)", NVLINK5_ENDS_PROCESS},
+    {145, "RLW_REMAP Fatal XC0 i0 Link 02 (0x00000004 0x00000041 0x0)", NVLINK5_FATAL},
+    {149, "NETIR_LINK_EVT Nonfatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x0)", NVLINK5_NOTE},
+    {145, "RLW_RSPCOL Nonfatal XC0 i0 Link 02 (0x00000005 0x80000000)", NVLINK5_NOTHING},
+    {146, "TLW_RX_PIPE1 Fatal XC0 i0 Link 02 (0x0000000b 0x00000004)", NVLINK5_FATAL},
+    {145, "RLW_REMAP Nonfatal XC0 i0 Link 02 (0x00000004", NVLINK5_UNKNOWN},
+    {145, "RLW_REMAP Nonfatal", NVLINK5_UNKNOWN},
+    {79, "GPU has fallen off the bus.", NVLINK5_UNKNOWN},
+    {149, "", NVLINK5_UNKNOWN},
+};
+
+START_TEST(nvlink5_by_meaning) {
+    ck_assert_int_eq(nvlink5_judge(NVLINK5[_i].xid, slice_of(NVLINK5[_i].detail)),
+                     NVLINK5[_i].judged);
+}
+END_TEST
+
 START_TEST(aer_rows) {
     struct tsv tsv = tsv_open("aer_bits.tsv");
     size_t row = 0;
@@ -165,6 +242,9 @@ int main(void) {
     Suite *suite = suite_create("tables");
     TCase *cases = tcase_create("tables");
     tcase_add_test(cases, xid_rows);
+    tcase_add_test(cases, nvlink5_rows);
+    tcase_add_test(cases, sxid_rows);
+    tcase_add_loop_test(cases, nvlink5_by_meaning, 0, sizeof NVLINK5 / sizeof *NVLINK5);
     tcase_add_test(cases, aer_rows);
     tcase_add_test(cases, throttle_rows);
     tcase_add_test(cases, looking_up);

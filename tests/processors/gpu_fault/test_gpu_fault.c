@@ -344,6 +344,28 @@ START_TEST(amd_reset_alone_is_none) {
 }
 END_TEST
 
+// A ring that was reset alone: the GPU is well. A reset of the whole GPU between says otherwise,
+// and so does an end that comes too late.
+START_TEST(amd_hang_that_is_over) {
+    amd(100, OBSERVATION_GPU_HANG, NULL, NULL);
+    amd(101, OBSERVATION_GPU_HANG, NULL, NULL);
+    amd(103, OBSERVATION_GPU_HANG, "end", NULL);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(amd_hang_and_more_than_its_end) {
+    amd(100, OBSERVATION_GPU_HANG, NULL, NULL);
+    amd(101, OBSERVATION_GPU_RESET, "begin", NULL);
+    amd(103, OBSERVATION_GPU_HANG, "end", NULL);
+    amd(900, OBSERVATION_GPU_HANG, NULL, NULL);
+    amd(961, OBSERVATION_GPU_HANG, "end", NULL);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 2);
+}
+END_TEST
+
 START_TEST(amd_hardware_error) {
     amd(100, OBSERVATION_GPU_HARDWARE_ERROR, NULL, "ERREVENT_ATHUB_INTERRUPT");
     const char *lines = run();
@@ -594,6 +616,8 @@ int main(void) {
     tcase_add_test(cases, amd_hang_and_reset);
     tcase_add_test(cases, amd_reset_that_failed);
     tcase_add_test(cases, amd_reset_alone_is_none);
+    tcase_add_test(cases, amd_hang_that_is_over);
+    tcase_add_test(cases, amd_hang_and_more_than_its_end);
     tcase_add_test(cases, amd_hardware_error);
     tcase_add_loop_test(cases, told_by_another, 0, sizeof TELLERS / sizeof *TELLERS);
     tcase_add_test(cases, not_told_by_these);

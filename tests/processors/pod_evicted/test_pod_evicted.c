@@ -307,6 +307,27 @@ START_TEST(kinds_that_are_switched_on) {
 }
 END_TEST
 
+// Who evicts decides: what a controller takes off a node says nothing of the node's pressure, and
+// only a node that its cloud takes back is told of.
+START_TEST(evicted_by_a_controller) {
+    cluster_pod(&cluster, 0, "w-1", "n1");
+    cluster_pod(&cluster, 0, "w-2", "n2");
+    cluster_event(&cluster, 30, "e1", "Evicted", "w-1", NULL, "Evicted pod: SpotInterruption")
+        ->component = SLICE("karpenter");
+    cluster_event(&cluster, 31, "e2", "Evicted", "w-2", NULL, "Evicted pod: Underutilized")
+        ->component = SLICE("karpenter");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"kind\":\"reclaimed\",\"state\":\"open\",\"severity\":\"warning\"");
+    says(lines,
+         "Node n1 was taken back by its cloud at 2026-11-18T09:00:30Z, and pod train/w-1 was "
+         "evicted: Evicted pod: SpotInterruption");
+    says(lines, "{\"kind\":\"node\",\"name\":\"n1\",\"role\":\"culprit\"}");
+    says(lines, "\"action\":\"restart_app\"");
+    says_not(lines, "Pressure");
+}
+END_TEST
+
 START_TEST(names_of_any_length_fit_the_schema) {
     char pod[260], node[260], namespace[64];
     memset(pod, 'p', sizeof pod);
@@ -350,6 +371,7 @@ int main(void) {
     tcase_add_test(cases, node_comes_from_the_pod_when_the_event_has_none);
     tcase_add_test(cases, order_is_time_name_event);
     tcase_add_test(cases, kinds_that_are_switched_on);
+    tcase_add_test(cases, evicted_by_a_controller);
     tcase_add_test(cases, names_of_any_length_fit_the_schema);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -148,7 +148,7 @@ static const struct {
     {"NVRM: GPU at PCI:0000:91:00: GPU-2944805f-144c-45a1-a380-1e5d5fe8135", DECODE_NOTHING},
     {"NVRM: GPU at GPU-2944805f-144c-45a1-a380-1e5d5fe81354", DECODE_NOTHING},
     {"NVRM: GPU at : GPU-2944805f-144c-45a1-a380-1e5d5fe81354", DECODE_NOTHING},
-    {"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15", DECODE_NOTHING},
+    {"NVRM: loading firmware for GPU 0000:9b:00.0", DECODE_NOTHING},
     {"NVRM: ", DECODE_NOTHING},
     {"NVRM: GPU has fallen off the bus", DECODE_NOTHING},
     {"nvidia-nvswitch3: link is up", DECODE_NOTHING},

@@ -313,13 +313,18 @@ static const struct {
      "mlx5_core 0000:5c:00.0 ens1f0np0: NETDEV WATCHDOG: CPU: 12: transmit queue 3 timed out 5120 "
      "ms\n"
      "IPv6: ADDRCONF(NETDEV_CHANGE): eth0: link becomes ready\n"
-     "cali317e2eeb40: Link down\n",
+     "cali317e2eeb40: Link down\n"
+     "mlx5_core 0000:5c:00.0 mlx5_5: Port: 1 Link DOWN\n"
+     "mlx5_core 0000:5c:00.0 mlx5_5: Port: 1 Link INIT\n"
+     "mlx5_core 0000:5c:00.0 mlx5_5: Port: 1 Link ACTIVE\n",
      "1 nic_link; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core; state=down\n"
      "2 nic_link; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core; state=up\n"
      "3 nic_link; nic=0000:a1:00.0; device=ens3f1np1; driver=bnxt_en; state=down\n"
      "4 netdev_watchdog; device=eth0; driver=mlx5_core\n"
      "5 netdev_watchdog; device=eth0; driver=mlx5_core\n"
-     "6 netdev_watchdog; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core\n"},
+     "6 netdev_watchdog; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core\n"
+     "9 nic_link; nic=0000:5c:00.0; device=mlx5_5; port=1; driver=mlx5_core; state=down\n"
+     "11 nic_link; nic=0000:5c:00.0; device=mlx5_5; port=1; driver=mlx5_core; state=up\n"},
     {"AMD",
      "amdgpu 0000:68:00.0: amdgpu: ring sdma1 timeout, signaled seq=411, emitted seq=413\n"
      "amdgpu 0000:68:00.0: amdgpu:  Process python3 pid 9100 thread python3 pid 9177\n"
@@ -471,6 +476,7 @@ static const struct {
      "2 nic_health; nic=0000:5c:00.0; driver=mlx5_core; fatal=true\n"
      "4 nic_health; nic=0000:5c:00.0; driver=mlx5_core; syndrome=High temperature; fatal=false\n"
      "5 nic_command; nic=0000:5c:00.0; driver=mlx5_core\n"
+     "7 node_state; nic=0000:5c:00.1; driver=mlx5_core; state=up\n"
      "9 nic_link; nic=0000:5c:00.0; driver=ice; state=down\n"
      "10 nic_link; nic=0000:04:00.0; device=eno1; driver=igb; state=up\n"
      "13 nic_link; device=eth1; state=down\n"
@@ -488,13 +494,43 @@ static const struct {
      "amdgpu 0000:68:00.0: amdgpu: socket: 0 4 uncorrectable hardware errors detected in gfx "
      "block\n"
      "amdgpu 0000:68:00.0: amdgpu: 0 uncorrectable hardware errors detected in umc block\n"
-     "amdgpu 0000:68:00.0: amdgpu: 9 correctable hardware errors detected in umc block\n",
+     "amdgpu 0000:68:00.0: amdgpu: 9 correctable hardware errors detected in umc block\n"
+     "amdgpu 0000:68:00.0: amdgpu: {7}socket: 0, die: 1, 2 new uncorrectable hardware errors "
+     "detected in umc block\n"
+     "amdgpu 0000:68:00.0: amdgpu: {7}socket: 0, die: 1, 2 uncorrectable hardware errors detected "
+     "in total in umc block\n"
+     "amdgpu 0000:68:00.0: amdgpu: Ring gfx_0.0.0 reset succeeded\n"
+     "amdgpu 0000:68:00.0: amdgpu: Ring gfx_0.0.0 reset failed\n",
      "2 gpu_hang; vendor=amd\n"
      "3 gpu_reset; gpu=0000:68:00.0; vendor=amd; state=end\n"
      "4 gpu_reset; gpu=0000:68:00.0; vendor=amd; state=failed\n"
      "5 gpu_reset; gpu=0000:68:00.0; vendor=amd; code=-62; state=end\n"
-     "7 gpu_hardware_error; gpu=0000:68:00.0; vendor=amd\n"
-     "8 gpu_hardware_error; gpu=0000:68:00.0; vendor=amd; unit=gfx; count=4\n"},
+     "8 gpu_hardware_error; gpu=0000:68:00.0; vendor=amd; unit=gfx; count=4\n"
+     "11 gpu_hardware_error; gpu=0000:68:00.0; vendor=amd; unit=umc; count=2\n"
+     "13 gpu_hang; gpu=0000:68:00.0; vendor=amd; state=end\n"},
+    {"SXids and the lines behind them",
+     "nvidia-nvswitch2: SXid (PCI:0000:5c:00.0): 20034, Fatal, Link 44 LTSSM Fault Up\n"
+     "nvidia-nvswitch2: SXid (PCI:0000:5c:00.0): 20034, Severity 1 Engine instance 44 Sub-engine "
+     "instance 00\n"
+     "nvidia-nvswitch2: SXid (PCI:0000:5c:00.0): 20034, Data {0x0000002b, 0x0000002b}\n"
+     "nvidia-nvswitch1: SXid (PCI:0000:5d:00.0): 12028, Severity 0 Engine instance 07 Sub-engine "
+     "instance 00\n"
+     "nvidia-nvswitch1: SXid (PCI:0000:5d:00.0): 10006, Thermal shutdown\n"
+     "nvidia-nvswitch1: SXid (PCI:0000:5d:00.0): 20034, no word on severity\n",
+     "1 sxid; at=0000:5c:00.0; code=20034; link=44; fatal=true; unit=nvidia-nvswitch2\n"
+     "5 sxid; at=0000:5d:00.0; code=10006; unit=nvidia-nvswitch1\n"},
+    {"banks of AMD's check architecture: corrected, deferred, not valid, uncorrected, cut",
+     "amdgpu 0000:9e:00.0: {7}[Hardware Error]: ACA[01/01].CONTROL=0x0000000000000000\n"
+     "amdgpu 0000:9e:00.0: {7}[Hardware Error]: ACA[01/02].STATUS=0x9c2040000000011b\n"
+     "amdgpu 0000:9e:00.0: {7}[Hardware Error]: ACA[02/02].STATUS=0x9c2030000000011b\n"
+     "amdgpu 0000:9e:00.0: {1}[Hardware Error]: aca entry[00].STATUS=0x98000800003e0000\n"
+     "amdgpu 0000:9e:00.0: {1}[Hardware Error]: aca entry[00].STATUS=0x2000000000000000\n"
+     "amdgpu 0000:9e:00.0: {8}[Hardware Error]: ACA[01/01].STATUS=0xb000000000000137\n"
+     "amdgpu 0000:9e:00.0: amdgpu: {9}[Hardware Error]: aca entry[00].STATUS=0x8200000000000137\n"
+     "amdgpu 0000:9e:00.0: {8}[Hardware Error]: ACA[01/01].STATUS=0xb0000000\n",
+     "6 gpu_hardware_error; gpu=0000:9e:00.0; vendor=amd\n"
+     "7 gpu_hardware_error; gpu=0000:9e:00.0; vendor=amd\n"
+     "8 refused truncated\n"},
     {"programs in a kernel log",
      "Process 70113 (python3) of user 0 dumped core.\n"
      "Process 70113 (a) b) of user 0 dumped core.\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder of Kubernetes objects: both shapes of an Event, Pods, Nodes, watch events, what is
 // passed over and what is refused.
+#include "pipeline/model/observation.h"
 #include "receivers/decode/kubernetes/kubernetes.h"
 #include "tests/receivers/decode/decode_record.h"
 
@@ -385,6 +386,45 @@ START_TEST(nothing) {
 }
 END_TEST
 
+// What controllers of queues say of a job that they stop.
+static const struct {
+    const char *kind, *reason, *message, *cause; // NULL: nothing
+} STOPS[] = {
+    {"Workload", "EvictedDueToPreempted", "Preempted to accommodate a workload", "preempted"},
+    {"Workload", "Preempted", "Preempted to accommodate a workload", "preempted"},
+    {"PyTorchJob", "Stopped", "Preempted to accommodate a workload", "preempted"},
+    {"PodGroup", "Evict", "Evict by preempt", "preempted"},
+    {"Job", "DeadlineExceeded", "Job was active longer than specified deadline", "time_limit"},
+    {"PyTorchJob", "Stopped", "No matching Workload; restoring pod templates", NULL},
+    {"Workload", "QuotaReserved", "Quota reserved in ClusterQueue", NULL},
+    {"Node", "Preempted", "x", NULL},
+};
+
+START_TEST(jobs_that_are_stopped) {
+    char record[512];
+    struct slice cause, name;
+    snprintf(
+        record, sizeof record,
+        "{\"kind\":\"Event\",\"metadata\":{\"name\":\"x\"},\"involvedObject\":{\"kind\":\"%s\","
+        "\"name\":\"llama\",\"namespace\":\"train\"},\"reason\":\"%s\",\"message\":\"%s\","
+        "\"lastTimestamp\":\"2026-11-18T09:00:03Z\"}",
+        STOPS[_i].kind, STOPS[_i].reason, STOPS[_i].message);
+    if (STOPS[_i].cause == NULL) {
+        decoded_nothing(&decoded, record);
+        return;
+    }
+    decoded_ok(&decoded, record);
+    ck_assert_int_eq(decoded.event.kind, EVENT_OBSERVATION);
+    ck_assert_uint_eq(decoded.event.time_ns, START + 3 * SECOND);
+    const struct observation *said = decoded.event.observation;
+    ck_assert_int_eq(said->kind, OBSERVATION_JOB_STOPPED);
+    ck_assert(observation_text(said, FACT_CAUSE, &cause));
+    decoded_text(cause, STOPS[_i].cause);
+    ck_assert(observation_text(said, FACT_JOB, &name));
+    decoded_text(name, "train/llama");
+}
+END_TEST
+
 START_TEST(items_of_a_list_need_no_kind) {
     ck_assert_int_eq(object("{\"metadata\":{\"name\":\"x\"},\"involvedObject\":{\"kind\":\"Pod\","
                             "\"name\":\"w\"},\"lastTimestamp\":\"2026-11-18T09:00:03Z\"}")
@@ -520,6 +560,7 @@ int main(void) {
     tcase_add_test(cases, time_of_a_state);
     tcase_add_test(cases, members_in_any_order_with_escapes_and_repeats);
     tcase_add_loop_test(cases, nothing, 0, sizeof NOTHING / sizeof *NOTHING);
+    tcase_add_loop_test(cases, jobs_that_are_stopped, 0, sizeof STOPS / sizeof *STOPS);
     tcase_add_test(cases, items_of_a_list_need_no_kind);
     tcase_add_test(cases, time_of_nothing);
     tcase_add_loop_test(cases, refused, 0, sizeof REFUSED / sizeof *REFUSED);
