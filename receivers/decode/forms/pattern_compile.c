@@ -226,11 +226,16 @@ static bool take_parts(struct compiler *compiler) {
     return true;
 }
 
-// Whether lines of jobs that go well say it, many of them.
+// Whether lines of jobs that go well say it, many of them: it holds such a word, or is a part of
+// one.
 static bool is_common(struct slice text) {
     static const char *const words[] = {"Rank ", "rank ", "[rank", "INFO", "info"};
+    static const char *const long_words[] = {"Training ", "training ", "iteration ", "Epoch "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (memmem(text.data, text.size, words[i], strlen(words[i])) != NULL)
+            return true;
+    for (size_t i = 0; i < sizeof long_words / sizeof *long_words; i++)
+        if (memmem(long_words[i], strlen(long_words[i]), text.data, text.size) != NULL)
             return true;
     return false;
 }
