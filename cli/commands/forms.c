@@ -30,10 +30,14 @@ static void print_slice(struct buffer *out, struct slice text, const char *behin
 }
 
 static void print_form(struct buffer *out, const struct form *form) {
+    const char *sort = form->is_prefix     ? "prefix"
+                       : form->is_envelope ? "envelope"
+                                           : observation_name(form->kind);
     buffer_append_format(out, "  %-26.*s %-20s %-9.*s ", (int)form->name.size, form->name.data,
-                         form->is_prefix ? "prefix" : observation_name(form->kind),
-                         (int)form->role.size, form->role.data == NULL ? "" : form->role.data);
-    print_slice(out, form->texts[0].pattern.source, "\n");
+                         sort, (int)form->role.size,
+                         form->role.data == NULL ? "" : form->role.data);
+    print_slice(out, form->is_envelope ? form->samples[0].lines : form->texts[0].pattern.source,
+                "\n");
 }
 
 static void print_names(struct buffer *out) {
@@ -55,7 +59,11 @@ static void print_names(struct buffer *out) {
     buffer_append_text(out,
                        "\nNames of parts of a prefix:\n"
                        "  rank, local_rank, task, pid, host, pod, namespace, container,\n"
-                       "  address, program, writer, time\n");
+                       "  address, program, writer, time\n"
+                       "\nFields of an envelope:\n"
+                       "  message, time, arrived, zone, host, pod, namespace, container, address,\n"
+                       "  program, transport, writer, pid, rank, local_rank, stream, part, path,\n"
+                       "  blank, needs, list\n");
     buffer_append_text(out, "\nTypes:\n");
 #define PATTERN_TYPE(constant, name, what) buffer_append_format(out, "  %-10s %s\n", name, what);
 #include "receivers/decode/forms/pattern_types.h"

@@ -29,6 +29,7 @@ const char *decode_category_name(enum decode_category category) {
         [DECODE_WRAPPED] = "wrapped",
         [DECODE_ENCODING] = "encoding",
         [DECODE_MISSING_VALUE] = "missing_value",
+        [DECODE_UNKNOWN_ENVELOPE] = "unknown_envelope",
     };
     assert((unsigned)category < DECODE_CATEGORY_COUNT);
     return names[category];

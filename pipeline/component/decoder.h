@@ -32,6 +32,7 @@ enum decode_category {
     DECODE_WRAPPED,        // a line that something broke in two inside a word
     DECODE_ENCODING,       // not UTF-8 or ASCII, but an encoding that is known by name
     DECODE_MISSING_VALUE,
+    DECODE_UNKNOWN_ENVELOPE, // an object with a message, whose keys no envelope has
     DECODE_CATEGORY_COUNT,
     DECODE_NOTHING = -1,
     DECODE_HELD = -2,  // kept by the decoder until the lines that belong to it have come

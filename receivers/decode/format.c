@@ -10,10 +10,13 @@
 
 #include "base/text/cut.h"
 #include "receivers/decode/flight_recorder/dump_path.h"
+#include "receivers/decode/forms/envelope.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/launcher/error_file.h"
 #include "receivers/decode/split.h"
+#include "receivers/decode/tagged/tagged.h"
 
 #include <assert.h>
 
@@ -194,11 +197,17 @@ struct value_look {
     enum json_keys_step end; // WHOLE, CUT or WRONG; MEMBER: not looked at further
     size_t after;            // where it ended
     unsigned bits;           // telling keys among those of the value itself
+    bool tagged;             // `source` is one of a tagged line
 };
 
 // So long a text is looked at no further than to the entries or groups of a dump. A shorter one is
 // looked at to its end: it may still be written.
 enum { LONG_DUMP = 64 << 10 };
+
+static bool is_tag(const struct json_keys *keys) {
+    struct slice source;
+    return keys->value_first == '"' && json_keys_text(keys, &source) && tagged_knows(source);
+}
 
 static struct value_look look_at_value(struct slice text, size_t at, bool up_to_dump) {
     struct json_keys keys;
@@ -210,12 +219,30 @@ static struct value_look look_at_value(struct slice text, size_t at, bool up_to_
         unsigned bits = key_bits(&keys);
         bool is_list = keys.value_first == '[' || keys.value_first == '{';
         look.bits |= bits;
+        if (bits == KEY_SOURCE)
+            look.tagged = is_tag(&keys);
         if (up_to_dump && bits == KEY_ENTRIES && is_list &&
             kind_of_keys(look.bits) == FORMAT_FLIGHT_RECORDER)
             break;
     }
     look.after = keys.at;
     return look;
+}
+
+// Whether a carrier of logs packed a line, or several, in the object; or whether it holds a message
+// at least, of which the decoder tells that nobody knows its keys. Of what says its kind by other
+// keys only that which may be a carrier's, too.
+static bool is_carried(const struct value_look *look, enum format_kind kind, struct slice object) {
+    struct envelope envelope;
+    struct json_fault ignored;
+    unsigned bits = look->bits;
+    bool may_be = kind == FORMAT_UNKNOWN || kind == FORMAT_ERROR_FILE ||
+                  (kind == FORMAT_TAGGED_LINES && !look->tagged) ||
+                  (kind == FORMAT_STORMLOG && (bits & ~(unsigned)KEY_OTHER) == KEY_EVENTS);
+    if (!may_be || (bits & KEY_EVENT) != 0 ||
+        !envelope_open(&envelope, forms_envelopes(forms_builtin()), object, &ignored))
+        return false;
+    return envelope.form != NULL || (kind == FORMAT_UNKNOWN && envelope.has_words);
 }
 
 static size_t space_end(struct slice text, size_t at) {
@@ -308,7 +335,8 @@ static enum format_kind kind_of_line(struct slice line, bool cut) {
     struct value_look look = look_at_value(line, 0, false);
     bool usable =
         look.end == JSON_KEYS_WHOLE ? look.after == line.size : cut && look.end == JSON_KEYS_CUT;
-    return usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
+    enum format_kind kind = usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
+    return usable && is_carried(&look, kind, line) ? FORMAT_LOG : kind;
 }
 
 static struct format_guess guess_lines(struct slice head, bool final, enum format_kind forced) {
@@ -388,6 +416,16 @@ static bool is_one_record(enum format_kind kind) {
            kind == FORMAT_AER_COUNTERS;
 }
 
+// Whether nothing but blanks stands between `at` and the end of the line, which is there.
+static bool ends_line(struct slice head, size_t at, bool final) {
+    while (at < head.size && head.data[at] != '\n') {
+        if (head.data[at] != ' ' && head.data[at] != '\t' && head.data[at] != '\r')
+            return false;
+        at++;
+    }
+    return at < head.size || final;
+}
+
 // `at` is the opening brace: a line, a record over several lines, or a wrapper of either kind.
 static struct format_guess guess_object(struct slice head, size_t at, bool final,
                                         enum format_kind forced) {
@@ -407,6 +445,11 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
         return decided(forced != FORMAT_UNKNOWN ? forced : FORMAT_KERNEL_LOG, LAYOUT_LINES);
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
     enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
+    if (look.end == JSON_KEYS_WHOLE && forced == FORMAT_UNKNOWN &&
+        is_carried(&look, kind, (struct slice){head.data + at, look.after - at})) {
+        kind = FORMAT_LOG;
+        wrapper = false;
+    }
     if (look.end == JSON_KEYS_CUT && !final)
         return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG) ||
                                                 is_one_record(forced),
@@ -417,6 +460,8 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
     // Whoever writes it in one line need not end that with a newline.
     if (look.end == JSON_KEYS_WHOLE && is_one_record(kind))
         return decided(kind, LAYOUT_WHOLE);
+    if (!several_lines && kind != FORMAT_UNKNOWN && ends_line(head, look.after, final))
+        return decided(kind, LAYOUT_LINES);
     if (!several_lines)
         return guess_lines(head, final, forced);
     // A first line that broke off can look like the beginning of an object over several lines.

@@ -100,6 +100,9 @@ class Suite:
         self.put("prefix.forms", self.block("forms prefix"))
         code, out, err = self.run("test", "prefix.forms")
         self.checks.equal((code, out, err), (0, "", "0 events\n"), "the page's prefix")
+        self.put("envelope.forms", self.block("forms envelope"))
+        code, out, err = self.run("test", "envelope.forms")
+        self.checks.equal((code, out, err), (0, "", "0 events\n"), "the page's envelope")
 
     def of_a_stranger(self):
         self.put("fleet.forms", FLEET)
@@ -116,6 +119,10 @@ class Suite:
             "Rank 2 on gpu-a02 ended first: it raised ValueError: bad batch\n"), done.stdout)
 
     def mistakes(self):
+        self.put("bad.forms", "envelope x\n  mesage line\n")
+        code, out, err = self.run("test", "bad.forms")
+        self.checks.equal((code, out), (65, ""), "an envelope that is wrong")
+        self.checks.check(err.startswith("bad.forms:2:3: 'mesage' is no field of an envel"), err)
         self.put("bad.forms", "form x\n  text   worker {rnak} went away\n")
         code, out, err = self.run("test", "bad.forms")
         self.checks.equal((code, out), (65, ""), "a row that is wrong")

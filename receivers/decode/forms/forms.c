@@ -9,6 +9,7 @@
 #include "base/text/find.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/forms/builtin.h"
+#include "receivers/decode/forms/envelope.h"
 #include "receivers/decode/forms/literals.h"
 #include "receivers/decode/forms/needles.h"
 
@@ -39,19 +40,24 @@ struct forms {
     // The same and those of readers in C, which stand behind them, to search whole logs for.
     struct needles *search;
     uint32_t place_count;
+    struct envelopes *envelopes;
 };
 
 // -- making ---------------------------------------------------------------------------------------
+
+static bool is_form(const struct form *form) {
+    return !form->is_prefix && !form->is_envelope;
+}
 
 static void index_forms(struct forms *forms) {
     struct form_rows *rows = &forms->rows;
     uint32_t count = 0, at = 0;
     for (uint32_t i = 0; i < rows->count; i++)
-        count += rows->forms[i]->is_prefix ? 0 : rows->forms[i]->text_count;
+        count += is_form(rows->forms[i]) ? rows->forms[i]->text_count : 0;
     forms->places = arena_zero(&forms->arena, count + 1, sizeof *forms->places);
     const char **texts = arena_zero(&forms->arena, count + FORM_LITERAL_COUNT + 1, sizeof *texts);
     for (uint32_t i = 0; i < rows->count; i++)
-        for (uint32_t k = 0; k < rows->forms[i]->text_count && !rows->forms[i]->is_prefix; k++) {
+        for (uint32_t k = 0; is_form(rows->forms[i]) && k < rows->forms[i]->text_count; k++) {
             const struct form_text *text = &rows->forms[i]->texts[k];
             assert(text->pattern.needle.size == NEEDLE_SIZE);
             texts[at] = text->pattern.needle.data;
@@ -162,6 +168,7 @@ struct forms *forms_make(const char *const *files, const struct slice *texts, ui
     }
     index_forms(forms);
     index_prefixes(forms);
+    forms->envelopes = envelopes_make(&forms->rows, &forms->arena);
     return forms;
 }
 
@@ -198,6 +205,10 @@ uint32_t forms_count(const struct forms *forms) {
 const struct form *forms_at(const struct forms *forms, uint32_t i) {
     assert(i < forms->rows.count);
     return forms->rows.forms[i];
+}
+
+const struct envelopes *forms_envelopes(const struct forms *forms) {
+    return forms->envelopes;
 }
 
 // -- finding --------------------------------------------------------------------------------------

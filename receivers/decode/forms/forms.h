@@ -6,6 +6,7 @@
 #include "receivers/decode/forms/rows.h"
 
 struct forms;
+struct envelopes;
 
 // Those that are built in; made at the first call, of any thread, and never given back.
 const struct forms *forms_builtin(void);
@@ -16,6 +17,7 @@ struct forms *forms_make(const char *const *files, const struct slice *texts, ui
 void forms_free(struct forms *forms); // NULL is fine
 uint32_t forms_count(const struct forms *forms);
 const struct form *forms_at(const struct forms *forms, uint32_t i);
+const struct envelopes *forms_envelopes(const struct forms *forms); // envelope.h
 
 struct form_match {
     const struct form *form;

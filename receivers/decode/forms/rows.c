@@ -154,14 +154,23 @@ static struct slice take_field(struct slice *line) {
     return word;
 }
 
+static bool has_target(const struct form *form, enum form_target target) {
+    uint32_t i = 0;
+    while (i < form->path_count && form->paths[i].target != target)
+        i++;
+    return i < form->path_count;
+}
+
 static bool end_row(struct reader *reader) {
     struct form *form = reader->form;
     if (form == NULL)
         return true;
-    const char *missing = form->text_count == 0                                ? "text"
-                          : form->kind == OBSERVATION_NONE && !form->is_prefix ? "kind"
-                          : form->sample_count == 0                            ? "sample"
-                                                                               : NULL;
+    bool is_form = !form->is_prefix && !form->is_envelope;
+    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE) ? "message"
+                          : !form->is_envelope && form->text_count == 0          ? "text"
+                          : is_form && form->kind == OBSERVATION_NONE            ? "kind"
+                          : form->sample_count == 0                              ? "sample"
+                                                                                 : NULL;
     if (missing == NULL)
         return true;
     reader->number = form->line;
@@ -178,7 +187,7 @@ static const struct form *form_of(const struct form_rows *rows, struct slice nam
     return NULL;
 }
 
-static bool begin_row(struct reader *reader, struct slice rest, bool is_prefix) {
+static bool begin_row(struct reader *reader, struct slice rest, struct slice sort) {
     struct form_rows *rows = reader->rows;
     struct slice name = take_field(&rest);
     if (!is_identifier(name))
@@ -189,6 +198,7 @@ static bool begin_row(struct reader *reader, struct slice rest, bool is_prefix) 
                     name.data, other->file, other->line);
     if (rows->count == FORMS_MAX && !reader->is_builtin)
         return fail(reader, name.data, "more than %d rows", FORMS_MAX);
+    bool is_prefix = slice_equal(sort, SLICE("prefix"));
     if (is_prefix && ++rows->prefix_count > FORM_PREFIXES_MAX && !reader->is_builtin)
         return fail(reader, name.data, "more than %d prefixes", FORM_PREFIXES_MAX);
     reader->form = arena_zero(rows->arena, 1, sizeof *reader->form);
@@ -198,6 +208,7 @@ static bool begin_row(struct reader *reader, struct slice rest, bool is_prefix) 
     reader->form->line = reader->number;
     reader->form->is_builtin = reader->is_builtin;
     reader->form->is_prefix = is_prefix;
+    reader->form->is_envelope = slice_equal(sort, SLICE("envelope"));
     if (other != NULL) // read, and not used
         return true;
     if (rows->count == rows->capacity) {
@@ -412,7 +423,85 @@ static bool read_gives(struct reader *reader, struct slice value) {
     return last != NULL;
 }
 
-enum { OF_FORM = 1, OF_PREFIX = 2, OF_ALL = OF_FORM | OF_PREFIX };
+// -- envelopes ------------------------------------------------------------------------------------
+
+static const struct {
+    struct slice name;
+    enum form_target target;
+} KEY_FIELDS[] = {
+    {{"message", 7}, TARGET_MESSAGE},
+    {{"time", 4}, TARGET_TIME},
+    {{"arrived", 7}, TARGET_ARRIVED},
+    {{"host", 4}, TARGET_HOST},
+    {{"pod", 3}, TARGET_POD},
+    {{"namespace", 9}, TARGET_NAMESPACE},
+    {{"container", 9}, TARGET_CONTAINER},
+    {{"address", 7}, TARGET_ADDRESS},
+    {{"program", 7}, TARGET_PROGRAM},
+    {{"transport", 9}, TARGET_TRANSPORT},
+    {{"writer", 6}, TARGET_WRITER},
+    {{"pid", 3}, TARGET_PID},
+    {{"rank", 4}, TARGET_RANK},
+    {{"local_rank", 10}, TARGET_LOCAL_RANK},
+    {{"stream", 6}, TARGET_STREAM},
+    {{"part", 4}, TARGET_PART},
+    {{"path", 4}, TARGET_PATH},
+    {{"needs", 5}, TARGET_NEEDS},
+    {{"list", 4}, TARGET_LIST},
+};
+enum { KEY_FIELD_COUNT = sizeof KEY_FIELDS / sizeof *KEY_FIELDS };
+
+static bool add_path(struct reader *reader, enum form_target target, struct slice path) {
+    struct form *form = reader->form;
+    uint32_t lists = 0;
+    for (uint32_t i = 0; i < form->path_count; i++)
+        lists += form->paths[i].target == TARGET_LIST;
+    if (path.size > FORM_PATH_SIZE_MAX)
+        return fail(reader, path.data, "more than %d bytes", FORM_PATH_SIZE_MAX);
+    if (target == TARGET_LIST && lists == FORM_LISTS_MAX)
+        return fail(reader, path.data, "more than %d lists, one in another", FORM_LISTS_MAX);
+    if (form->path_count == FORM_PATHS_MAX)
+        return fail(reader, path.data, "more than %d paths in a row", FORM_PATHS_MAX);
+    if (reader->rows->paths == FORMS_PATHS_MAX)
+        return fail(reader, path.data, "more than %d paths in all rows", FORMS_PATHS_MAX);
+    form->paths = arena_enlarge(reader->rows->arena, form->paths, form->path_count,
+                                form->path_count + 1, sizeof *form->paths);
+    form->paths[form->path_count++] = (struct form_path){target, path};
+    reader->rows->paths++;
+    return true;
+}
+
+// "host  labels.node_name labels.hostname"
+static bool read_key_field(struct reader *reader, struct slice value) {
+    struct slice name = reader->field;
+    int i = 0;
+    if (slice_equal(name, SLICE("zone"))) {
+        reader->form->is_utc = slice_equal(value, SLICE("utc"));
+        return reader->form->is_utc || fail(reader, value.data, "`zone` has one value: utc");
+    }
+    if (slice_equal(name, SLICE("blank"))) {
+        reader->form->has_blank = slice_equal(value, SLICE("yes"));
+        return reader->form->has_blank || fail(reader, value.data, "`blank` is yes");
+    }
+    while (i < KEY_FIELD_COUNT && !slice_equal(KEY_FIELDS[i].name, name))
+        i++;
+    if (i == KEY_FIELD_COUNT)
+        return fail(
+            reader, name.data,
+            "'%.*s' is no field of an envelope: message, time, arrived, zone, host, pod, "
+            "namespace, container, address, program, transport, writer, pid, rank, "
+            "local_rank, stream, part, path, blank, needs, list, source, sample, gives, not",
+            (int)name.size, name.data);
+    while (value.size > 0)
+        if (!add_path(reader, KEY_FIELDS[i].target, take_field(&value)))
+            return false;
+    return true;
+}
+
+// -- the fields of a row --------------------------------------------------------------------------
+
+enum { OF_FORM = 1, OF_PREFIX = 2, OF_ENVELOPE = 4, OF_TEXT = OF_FORM | OF_PREFIX };
+enum { OF_ALL = OF_TEXT | OF_ENVELOPE };
 
 static const struct {
     struct slice name;
@@ -421,7 +510,7 @@ static const struct {
 } FIELDS[] = {
 #define FIELD(rows, name)                                                                          \
     { {#name, sizeof(#name) - 1}, rows, read_##name }
-    FIELD(OF_ALL, text),
+    FIELD(OF_TEXT, text),
     FIELD(OF_PREFIX, again),
     FIELD(OF_FORM, then),
     FIELD(OF_FORM, becomes),
@@ -455,7 +544,9 @@ static bool no_field(struct reader *reader, unsigned rows) {
 }
 
 static bool read_field(struct reader *reader, struct slice value) {
-    unsigned rows = reader->form->is_prefix ? OF_PREFIX : OF_FORM;
+    unsigned rows = reader->form->is_prefix     ? OF_PREFIX
+                    : reader->form->is_envelope ? OF_ENVELOPE
+                                                : OF_FORM;
     int i = 0;
     if (value.size == 0)
         return fail(reader, reader->field.data, "`%.*s` says nothing", (int)reader->field.size,
@@ -463,7 +554,9 @@ static bool read_field(struct reader *reader, struct slice value) {
     while (i < FIELD_COUNT &&
            !((FIELDS[i].rows & rows) != 0 && slice_equal(FIELDS[i].name, reader->field)))
         i++;
-    return i < FIELD_COUNT ? FIELDS[i].read(reader, value) : no_field(reader, rows);
+    if (i < FIELD_COUNT)
+        return FIELDS[i].read(reader, value);
+    return rows == OF_ENVELOPE ? read_key_field(reader, value) : no_field(reader, rows);
 }
 
 static bool read_line(struct reader *reader, struct slice line) {
@@ -476,14 +569,14 @@ static bool read_line(struct reader *reader, struct slice line) {
     reader->field = word;
     if (is_field)
         return read_field(reader, rest);
-    bool is_prefix = slice_equal(word, SLICE("prefix"));
-    if (is_prefix || slice_equal(word, SLICE("form")))
-        return end_row(reader) && begin_row(reader, rest, is_prefix);
+    if (slice_equal(word, SLICE("form")) || slice_equal(word, SLICE("prefix")) ||
+        slice_equal(word, SLICE("envelope")))
+        return end_row(reader) && begin_row(reader, rest, word);
     if (slice_equal(word, SLICE("family"))) {
         reader->family = rest;
         return true;
     }
-    return fail(reader, word.data, "a row begins with `form`, `prefix` or `family`");
+    return fail(reader, word.data, "a row begins with `form`, `prefix`, `envelope` or `family`");
 }
 
 void form_rows_begin(struct form_rows *rows, struct arena *arena) {

@@ -19,7 +19,16 @@
 //       sample [1,2]<stderr>: KeyError: 'x'
 //       gives  rank=2 message=KeyError: 'x'
 //
-// A form is what a message says, a prefix what stands in front of one.
+//     envelope stern_json
+//       needs     podName nodeName
+//       message   message
+//       time      timestamp
+//       host      nodeName
+//       sample    {"message":"KeyError: 'x'","nodeName":"gpu-a01","podName":"t-0"}
+//       gives     host=gpu-a01 pod=t-0 message=KeyError: 'x'
+//
+// A form is what a message says, a prefix what stands in front of one, an envelope where the parts
+// of a JSON object stand that holds one.
 // A row begins in the first column, its fields behind blanks. '#' begins a line that says nothing.
 // Of forms that match one message the first in the order of files and rows is taken. A user's row
 // with the name of a built-in one stands in its place.
@@ -36,8 +45,12 @@ enum {
     FORM_WHENS_MAX = 4,
     FORM_SAMPLES_MAX = 16,
     FORM_MORE_MAX = 64,       // lines of a sample behind its first
+    FORM_PATHS_MAX = 64,      // of an envelope
+    FORM_PATH_SIZE_MAX = 120, // bytes
+    FORM_LISTS_MAX = 3,       // of an envelope, one in another
     FORMS_MAX = 4096,         // rows of users, of all files together
     FORM_PREFIXES_MAX = 256,  // prefixes among them: each may be tried on each line
+    FORMS_PATHS_MAX = 1024,   // paths of all files
     FORMS_SIZE_MAX = 4 << 20, // bytes of a file
 };
 
@@ -58,6 +71,21 @@ enum form_target {
     TARGET_PROGRAM,
     TARGET_WRITER, // whoever that is
     TARGET_TIME,
+    // Of envelopes.
+    TARGET_MESSAGE,
+    TARGET_STREAM,
+    TARGET_PART,      // "P", true: the line goes on in the next record
+    TARGET_PATH,      // of the file that the line was read from
+    TARGET_TRANSPORT, // of the journal: whether it is the kernel's line
+    TARGET_ARRIVED,   // when somebody read the line, for lines that say no time
+    TARGET_NEEDS,     // must be there
+    TARGET_LIST,      // an array of which each item is a record
+};
+
+// Where a part of an envelope stands: keys with a dot between two.
+struct form_path {
+    enum form_target target;
+    struct slice path;
 };
 
 struct form_name {
@@ -104,7 +132,9 @@ struct form {
     // Other lines may stand between its own.
     bool is_apart;
     bool is_builtin;
-    bool is_prefix;
+    bool is_prefix, is_envelope;
+    bool is_utc;    // its times are UTC where they say no zone
+    bool has_blank; // the blank behind a tag of syslog stands in front of the message
     // A prefix that other text may look like: it counts once three lines of a log had it, with two
     // different values.
     bool needs_again;
@@ -112,6 +142,8 @@ struct form {
     struct form_set sets[FORM_SETS_MAX];
     struct form_when whens[FORM_WHENS_MAX];
     struct form_sample *samples;
+    struct form_path *paths; // of an envelope; of one target the first that is there counts
+    uint32_t path_count;
     uint32_t text_count, then_count, set_count, when_count, sample_count;
 };
 
@@ -123,8 +155,9 @@ struct form_fault {
 
 struct form_rows {
     struct arena *arena;
-    struct form **forms; // prefixes among them
+    struct form **forms; // prefixes and envelopes among them
     uint32_t count, capacity, prefix_count;
+    uint32_t paths; // of all envelopes
     bool failed;
     struct form_fault fault; // the first
 };

@@ -8,8 +8,11 @@
 
 #include "base/memory.h"
 #include "base/text/cut.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/forms/needles.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/line/carrier.h"
 #include "receivers/decode/line/journal.h"
 #include "receivers/decode/line/place.h"
 #include "receivers/decode/line/prefix.h"
@@ -20,7 +23,7 @@
 
 enum {
     PEELS_MAX = 16,
-    OBJECTS_MAX = 2,          // JSON objects one in another
+    OBJECTS_MAX = 4,          // JSON objects one in another
     STREAMS = 3,              // not said, stdout, stderr
     PARTS_MAX = 16 << 20,     // bytes of parts that are held, of all streams
     RECORD_LINES_MAX = 64,    // lines of one record that are frames of their own
@@ -50,6 +53,15 @@ struct labels {
     bool beyond;        // some were no ranks
 };
 
+// An envelope with several lines.
+struct listed {
+    bool active;
+    bool given; // … of which one was
+    struct envelope envelope;
+    struct frame frame; // as it was in front of the envelope
+    struct peel peel;
+};
+
 // What frame_next gives, in this order.
 struct ready {
     enum { READY_NOTHING, READY_TEXT, READY_RECORD } what;
@@ -67,6 +79,7 @@ struct frame_reader {
     struct frame place; // what the log's name says
     bool begun;
     bool finishing;
+    bool has_text;           // some line was no object
     bool next_cut, line_cut; // the next line, the one at hand breaks off
     const char *encoding;    // NULL: one that can be read
     struct labels labels;
@@ -86,6 +99,7 @@ struct frame_reader {
     struct peel more_peel; // where they overwrite each other: what stood in front of the first
     bool overwrite;
     uint32_t more_count;
+    struct listed *listed; // NULL until one comes
     // The line that ended what was held.
     bool has_after;
     struct slice after;
@@ -144,6 +158,7 @@ void frame_reader_free(struct frame_reader *reader) {
     memory_give(reader->kmsg.data);
     memory_give(reader->journal);
     memory_give(reader->dmesg);
+    memory_give(reader->listed);
     memory_give(reader->path);
     memory_give(reader);
 }
@@ -199,6 +214,10 @@ static struct slice clean(struct slice text, struct arena *arena) {
     return strip_colours(text, arena);
 }
 
+static const struct forms *forms_of(const struct frame *frame) {
+    return frame->forms != NULL ? frame->forms : forms_builtin();
+}
+
 static bool is_blank(struct slice text) {
     text_skip_blanks(&text);
     return text.size == 0;
@@ -226,10 +245,6 @@ static struct slice take_written(struct slice *text, const struct forms *forms, 
             break;
     }
     return part;
-}
-
-static const struct forms *forms_of(const struct frame_reader *reader) {
-    return reader->place.forms != NULL ? reader->place.forms : forms_builtin();
 }
 
 // -- labels ---------------------------------------------------------------------------------------
@@ -336,15 +351,70 @@ static void set_record(const struct journal_record *record, struct peel *peel,
     peel->text = clean(record->message, arena);
 }
 
-// An object in front: of the journal or of Docker.
-static enum frame_step peel_json(struct peel *peel, struct arena *arena,
-                                 struct decode_fault *fault) {
-    struct journal_record record;
-    if (peel->text.size == 0 || peel->text.data[0] != '{' || !journal_is_json(peel->text))
+// The lines of an envelope with several are given by frame_next.
+static void list_lines(struct frame_reader *reader, const struct peel *peel,
+                       const struct envelope *envelope) {
+    if (reader->listed == NULL)
+        reader->listed = memory_zero(1, sizeof *reader->listed);
+    *reader->listed = (struct listed){
+        .active = true, .envelope = *envelope, .frame = *peel->frame, .peel = *peel};
+}
+
+// An object that some row knows. One with a message that none does is told, but not in what else is
+// text: programs write objects of their own.
+static enum frame_step peel_envelope(struct frame_reader *reader, struct peel *peel,
+                                     struct arena *arena, struct decode_fault *fault) {
+    struct envelope envelope;
+    struct json_fault json;
+    bool is_inner = peel->frame->has_writer || peel->tells != TELLS_NOTHING;
+    if (!text_begins(peel->text, SLICE("{")) ||
+        !envelope_open(&envelope, forms_envelopes(forms_of(peel->frame)), peel->text, &json))
         return FRAME_END;
+    if (envelope.form == NULL && envelope.has_words && !is_inner && !reader->has_text) {
+        carrier_refuse(peel->text, fault);
+        return FRAME_REFUSED;
+    }
+    if (envelope.form == NULL)
+        return FRAME_END;
+    if (envelope.lists > 0) {
+        if (reader->listed != NULL && reader->listed->active)
+            return FRAME_NOTHING;
+        list_lines(reader, peel, &envelope);
+        return FRAME_HELD;
+    }
+    if (!envelope_next(&envelope) || !carrier_set(peel, &envelope, arena))
+        return FRAME_NOTHING;
+    peel->text = clean(peel->text, arena);
+    return FRAME_LINE;
+}
+
+// "2026-01-05T10:11:12+00:00", a tab, a tag, a tab and an object, as Fluentd writes to files.
+static void skip_fluentd(struct peel *peel) {
+    enum { TIME_MAX = 40, TAG_MAX = 200 };
+    struct slice front = peel->text;
+    front.size = front.size < TIME_MAX + TAG_MAX ? front.size : TIME_MAX + TAG_MAX;
+    struct slice time = text_until(front, '\t');
+    if (time.size > TIME_MAX || time.size == front.size || !text_is_digit(front.data[0]))
+        return;
+    struct slice rest = text_from(front, time.size + 1), tag = text_until(rest, '\t');
+    size_t size = time.size + tag.size + 2;
+    if (tag.size < rest.size && size < peel->text.size && peel->text.data[size] == '{' &&
+        transport_set_time(peel, time))
+        peel->text = text_from(peel->text, size);
+}
+
+// An object in front: of the journal, of Docker, or another envelope.
+static enum frame_step peel_json(struct frame_reader *reader, struct peel *peel,
+                                 struct arena *arena, struct decode_fault *fault) {
+    struct journal_record record;
+    skip_fluentd(peel);
+    if (peel->text.size == 0 || peel->text.data[0] != '{')
+        return FRAME_END;
+    if (peel->writer || !journal_is_json(peel->text))
+        return peel_envelope(reader, peel, arena, fault);
     enum decode_category category = journal_json_read(peel->text, arena, &record, fault);
     if (category == DECODE_NOTHING)
-        return FRAME_END;
+        return peel_envelope(reader, peel, arena, fault);
     if (category != DECODE_OK)
         return FRAME_REFUSED;
     if (record.message.data == NULL) // journalctl leaves long ones out
@@ -443,7 +513,7 @@ static void part_lines(struct frame_reader *reader, struct frame *frame) {
 static void begin_written(struct frame_reader *reader, struct peel *peel) {
     struct slice rest = peel->text;
     bool says;
-    struct slice first = take_written(&rest, forms_of(reader), &says);
+    struct slice first = take_written(&rest, forms_of(&reader->place), &says);
     if (rest.size > 0) {
         reader->overwrite = true;
         reader->more = rest;
@@ -458,9 +528,9 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
     int objects = 0;
     for (int i = 0; i < PEELS_MAX; i++) {
         bool took = peel_one(reader, peel);
-        if (!took && !peel->writer && objects++ < OBJECTS_MAX) {
-            enum frame_step json = peel_json(peel, arena, fault);
-            if (json == FRAME_NOTHING || json == FRAME_REFUSED)
+        if (!took && objects++ < OBJECTS_MAX) {
+            enum frame_step json = peel_json(reader, peel, arena, fault);
+            if (json == FRAME_NOTHING || json == FRAME_REFUSED || json == FRAME_HELD)
                 return json;
             took = json == FRAME_LINE;
         }
@@ -481,6 +551,7 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
     if (reader->form != FORM_KERNEL)
         writer_peel_inside(peel);
     settle(reader, peel);
+    reader->has_text = reader->has_text || (objects <= 1 && peel->text.size > 0);
     if (!reader->overwrite)
         part_lines(reader, peel->frame);
     // An empty line of a writer belongs to what it is writing.
@@ -663,6 +734,8 @@ enum frame_step frame_read(struct frame_reader *reader, struct slice line, uint6
     reader->line_cut = reader->next_cut;
     reader->next_cut = false;
     reader->ready.what = READY_NOTHING;
+    if (reader->listed != NULL)
+        reader->listed->active = false;
     reader->more = (struct slice){NULL, 0};
     reader->overwrite = false;
     reader->has_after = false;
@@ -725,7 +798,7 @@ static enum frame_step take_ready(struct frame_reader *reader, struct arena *are
 // The next part of what overwrites itself. What stands in front of it is its own.
 static bool take_next_written(struct frame_reader *reader, struct frame *frame) {
     bool says;
-    struct slice part = take_written(&reader->more, forms_of(reader), &says);
+    struct slice part = take_written(&reader->more, forms_of(&reader->place), &says);
     if (!says)
         return false;
     struct peel peel = reader->more_peel;
@@ -739,6 +812,26 @@ static bool take_next_written(struct frame_reader *reader, struct frame *frame) 
         writer_peel_inside(&peel);
     settle(reader, &peel);
     return true;
+}
+
+// The next line of an envelope that has several.
+static enum frame_step take_listed(struct frame_reader *reader, struct arena *arena,
+                                   struct frame *frame, struct decode_fault *fault) {
+    struct listed *listed = reader->listed;
+    struct peel peel = listed->peel;
+    *frame = listed->frame;
+    peel.frame = frame;
+    if (listed->given)
+        frame->lines = 0;
+    listed->active = envelope_next(&listed->envelope);
+    if (!listed->active)
+        return listed->given ? FRAME_END : FRAME_NOTHING;
+    listed->given = true;
+    if (!carrier_set(&peel, &listed->envelope, arena))
+        return FRAME_NOTHING;
+    peel.text = clean(peel.text, arena);
+    frame->raw = peel.text;
+    return peel_all(reader, &peel, arena, fault);
 }
 
 // The next of the lines of a record; the last one that is a frame of its own has all that follow.
@@ -767,6 +860,11 @@ enum frame_step frame_next(struct frame_reader *reader, struct arena *arena, str
         return FRAME_LINE;
     if (reader->ready.what != READY_NOTHING)
         return take_ready(reader, arena, frame, fault);
+    if (reader->listed != NULL && reader->listed->active) {
+        enum frame_step step = take_listed(reader, arena, frame, fault);
+        if (step != FRAME_END)
+            return step;
+    }
     if (reader->has_after) {
         reader->has_after = false;
         return take_text(reader, reader->after, reader->after_position, arena, frame, fault);
@@ -807,7 +905,10 @@ void frame_reader_follow(struct frame_reader *reader, const struct frame_reader 
     memory_give(reader->dmesg);
     reader->journal = NULL;
     reader->dmesg = NULL;
+    if (reader->listed != NULL)
+        reader->listed->active = false;
     reader->begun = true;
+    reader->has_text = other->has_text;
     reader->clock = other->clock;
     reader->labels = other->labels;
     reader->prefixes = other->prefixes;

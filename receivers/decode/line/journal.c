@@ -288,15 +288,18 @@ enum decode_category journal_json_read(struct slice line, struct arena *arena,
     struct json_members members = {.first = true};
     struct json_fault json;
     struct token key, value;
-    bool known = false;
+    bool known = false, other = false, said = false;
     const char *end = line.data + line.size;
     const char *at = json_skip_space(line.data, end);
     *record = (struct journal_record){.lines = 1};
     while ((at = json_next_member(&members, at, end, &key, &json)) != NULL && !members.done) {
         at = json_scan_value(at, end, 1, &value, &json);
         enum field field = at == NULL ? FIELD_COUNT : find_field(token_slice(&key));
-        if (field == FIELD_COUNT)
+        if (field == FIELD_COUNT) {
+            other = other || !slice_equal(token_slice(&key), SLICE("attrs"));
             continue;
+        }
+        said = said || field == FIELD_MESSAGE;
         known = known || field == FIELD_MESSAGE || field == FIELD_TIME || field == FIELD_LOG;
         enum decode_category category = take_member(field, &value, arena, record, fault);
         if (category != DECODE_OK)
@@ -305,8 +308,9 @@ enum decode_category journal_json_read(struct slice line, struct arena *arena,
     at = json_read_end(at, end, &json);
     if (at == NULL)
         return fault_json(fault, line, &json);
-    // Other programs have a "log", too.
-    if (!known || (record->is_container && record->stream.data == NULL && record->time_ns == 0))
+    // Other carriers have a "log" or a "MESSAGE", too (rows/envelopes.forms).
+    if (!known || (record->is_container && (other || record->time_ns == 0)) ||
+        (!record->is_container && (record->time_ns == 0 || !said)))
         return DECODE_NOTHING;
     return DECODE_OK;
 }

@@ -61,6 +61,17 @@ static inline void peel_year(struct peel *peel, uint64_t time_ns) {
         peel->clock->near_ns = time_ns;
 }
 
+// Whoever relays syslog may keep the blank behind the tag: text is indented by an even number.
+static inline void peel_blank(struct peel *peel) {
+    size_t blanks = 0;
+    while (blanks < peel->text.size && peel->text.data[blanks] == ' ')
+        blanks++;
+    if (blanks % 2 == 1) {
+        peel->text.data++;
+        peel->text.size--;
+    }
+}
+
 static inline void peel_named(struct peel *peel, struct slice what, const char *kind) {
     peel->key = hash_more(peel->key, kind, strlen(kind));
     peel->key = hash_more(peel->key, what.data, what.size);

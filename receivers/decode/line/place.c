@@ -55,7 +55,7 @@ static bool is_word_byte(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || text_is_digit(c);
 }
 
-// "rank3", "rank_3", "rank-3" as a word of a part of the path.
+// "rank3", "rank_3", "rank-3", "rank.3" as a word of a part of the path.
 static int32_t rank_in(struct slice part) {
     struct slice rest = part, behind;
     while (text_find(rest, SLICE("rank"), &behind)) {
@@ -64,8 +64,8 @@ static int32_t rank_in(struct slice part) {
         // "local_rank_3" is another.
         bool local = behind.data - 10 >= part.data && memcmp(behind.data - 10, "local", 5) == 0;
         rest = behind;
-        if (!text_skip_char(&behind, '_'))
-            text_skip_char(&behind, '-');
+        if (!text_skip_char(&behind, '_') && !text_skip_char(&behind, '-'))
+            text_skip_char(&behind, '.');
         if (starts && !local && text_take_number(&behind, 1, NUMBER_DIGITS_MAX, &rank) &&
             (behind.size == 0 || !is_word_byte(behind.data[0])) && rank <= RANK_MAX)
             return (int32_t)rank;
@@ -104,6 +104,11 @@ void place_read(struct slice path, uint32_t world_size, struct frame *frame) {
     if (frame->rank == RANK_NONE)
         frame->rank = rank_in(folders);
     uint64_t attempt, local;
+    if (text_skip(&name, SLICE("workerlog.")) && text_number(name, NUMBER_DIGITS_MAX, &local) &&
+        local <= RANK_MAX) {
+        frame->rank = RANK_NONE;
+        frame->local_rank = (int32_t)local;
+    }
     if (text_find(path, SLICE("/attempt_"), &rest) &&
         text_take_number(&rest, 1, NUMBER_DIGITS_MAX, &attempt) && text_skip_char(&rest, '/') &&
         text_take_number(&rest, 1, NUMBER_DIGITS_MAX, &local) && text_skip_char(&rest, '/') &&

@@ -97,8 +97,7 @@ static bool set_value(struct peel *peel, enum form_target target, struct slice v
         break;
     case TARGET_TIME:
         return transport_set_time(peel, value);
-    case TARGET_FACT:
-    case TARGET_EXIT_CODE:
+    default: // of forms and of envelopes
         return false;
     }
     peel->writer = true;

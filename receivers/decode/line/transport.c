@@ -259,6 +259,7 @@ static bool take_rfc5424(struct peel *peel, struct slice text) {
         text = text_from(text, text.size);
     text_skip(&text, SLICE("\xef\xbb\xbf"));
     peel->text = text;
+    peel_blank(peel);
     return true;
 }
 
@@ -356,7 +357,16 @@ static bool looks_like_host(struct slice word) {
     return false;
 }
 
-// "node kernel: ", "node program[12]: ".
+// "program[12] ", as relays write it whose sender wrote no colon.
+static bool is_numbered_tag(struct slice tag) {
+    struct slice number = text_from(tag, text_until(tag, '[').size);
+    uint64_t pid;
+    return number.size > 0 && number.size < tag.size && text_skip_char(&number, '[') &&
+           take_number(&number, &pid) && slice_equal(number, SLICE("]")) &&
+           !text_is_digit(tag.data[0]);
+}
+
+// "node kernel: ", "node program[12]: ", "node program[12] ".
 static bool take_host_and_tag(struct peel *peel, struct slice *text, enum tag_want want) {
     struct slice rest = *text;
     text_skip_blanks(&rest);
@@ -365,9 +375,10 @@ static bool take_host_and_tag(struct peel *peel, struct slice *text, enum tag_wa
         is_level_word(host) || !may_be_host(host))
         return false;
     struct slice tag = take_word(&rest, WORD_MAX);
-    if (tag.size < 2 || tag.data[tag.size - 1] != ':')
+    bool bare = want >= TAG_LIKELY && is_numbered_tag(tag);
+    if (tag.size < 2 || (tag.data[tag.size - 1] != ':' && !bare))
         return false;
-    tag.size--;
+    tag.size -= !bare;
     bool kernel = slice_equal(tag, SLICE("kernel"));
     bool numbered = tag.data[tag.size - 1] == ']';
     pci_address address;
@@ -580,11 +591,18 @@ static bool take_seconds(struct slice *text, uint64_t *time_ns) {
     return true;
 }
 
+// Unix time in milliseconds, microseconds or nanoseconds, which the number of digits tells.
+static bool read_digits(struct slice digits, uint64_t *time_ns) {
+    uint64_t number, unit = digits.size == 13 ? 1000000 : digits.size == 16 ? 1000 : 1;
+    return (unit > 1 || digits.size == 19) && text_number(digits, 19, &number) &&
+           !__builtin_mul_overflow(number, unit, time_ns) && *time_ns <= INT64_MAX;
+}
+
 bool transport_set_time(struct peel *peel, struct slice time) {
     struct log_date date;
     uint64_t time_ns;
     struct slice rest = time;
-    if (take_seconds(&rest, &time_ns) && rest.size == 0) {
+    if (read_digits(time, &time_ns) || (take_seconds(&rest, &time_ns) && rest.size == 0)) {
         peel_year(peel, time_ns);
         set_time(peel, time_ns, 0);
         return true;

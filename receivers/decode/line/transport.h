@@ -32,8 +32,8 @@ void transport_program_time(struct peel *peel);
 // at most a day after `observed_ns`. False: it begins with no date that exists.
 bool transport_read_program_time(struct slice message, const struct time_zone *zone,
                                  uint64_t observed_ns, uint64_t *time_ns);
-// The time that a prefix says: a date in any of the forms that log_date.h takes, or Unix seconds.
-// False: it is neither.
+// The time that a prefix or an envelope says: a date in any of the forms that log_date.h takes, or
+// Unix time in seconds, milliseconds, microseconds or nanoseconds. False: it is neither.
 bool transport_set_time(struct peel *peel, struct slice time);
 // What is known of the time when all is peeled: Unix time, or why there is none.
 void transport_settle_time(struct peel *peel);

@@ -6,6 +6,8 @@
 #include "base/text/cut.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/observation.h"
+#include "receivers/decode/forms/envelope.h"
+#include "receivers/decode/json/scan.h"
 #include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/log/log.h"
 
@@ -200,8 +202,17 @@ static void tell_frame(const struct frame *frame, struct buffer *out) {
     buffer_append(out, frame->message);
 }
 
+static bool has_envelope(const struct forms *forms, const struct form *form, struct slice line) {
+    struct envelope envelope;
+    struct json_fault ignored;
+    return envelope_open(&envelope, forms_envelopes(forms), line, &ignored) &&
+           envelope.form == form;
+}
+
 static bool has_prefix(const struct forms *forms, const struct form *form, struct slice line) {
     struct form_match match;
+    if (form->is_envelope)
+        return has_envelope(forms, form, line);
     struct prefix_walk walk = {0};
     size_t end;
     while (forms_find_prefix(forms, line, &walk, &match, &end))
@@ -224,7 +235,10 @@ static bool check_prefix(const struct forms *forms, const struct form *form,
     for (uint32_t i = 0; form->needs_again && i < form->sample_count; i++)
         for (int k = 0; k < TIMES && !form->samples[i].is_not; k++)
             frame_read(reader, form->samples[i].lines, 1, &arena, &frame, &ignored);
-    if (frame_read(reader, sample->lines, 1, &arena, &frame, &ignored) == FRAME_LINE)
+    enum frame_step step = frame_read(reader, sample->lines, 1, &arena, &frame, &ignored);
+    if (step == FRAME_HELD)
+        step = frame_next(reader, &arena, &frame, &ignored);
+    if (step == FRAME_LINE)
         tell_frame(&frame, &told);
     bool right = sample->is_not ? !has_prefix(forms, form, sample->lines)
                                 : slice_equal(buffer_slice(&told), sample->gives);
@@ -244,10 +258,11 @@ static bool check_prefix(const struct forms *forms, const struct form *form,
 }
 
 bool form_check(const struct forms *forms, const struct form *form, struct form_fault *fault) {
-    for (uint32_t i = 0; form->is_prefix && i < form->sample_count; i++)
+    bool of_line = form->is_prefix || form->is_envelope;
+    for (uint32_t i = 0; of_line && i < form->sample_count; i++)
         if (!check_prefix(forms, form, &form->samples[i], fault))
             return false;
-    if (form->is_prefix)
+    if (of_line)
         return true;
     for (uint32_t i = 0; i < form->sample_count; i++)
         if (!check_sample(forms, form, &form->samples[i], fault))

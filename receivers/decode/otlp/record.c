@@ -207,6 +207,12 @@ bool otlp_resource_attribute(struct otlp_reading *reading, struct otlp_resource 
                  value->text.size <= OTLP_NAME_MAX && value->text.size > 0;
     if (named && slice_equal(key, SLICE("host.name")))
         resource->host = small_json(reading, value);
+    if (named && slice_equal(key, SLICE("k8s.pod.name")))
+        resource->pod = small_json(reading, value);
+    if (named && slice_equal(key, SLICE("k8s.namespace.name")))
+        resource->namespace = small_json(reading, value);
+    if (named && slice_equal(key, SLICE("service.instance.id")))
+        resource->instance = small_json(reading, value);
     if (value->kind == OTLP_INT && slice_equal(key, SLICE("process.pid")))
         resource->pid = small_json(reading, value);
     for (unsigned i = 0; named && i < sizeof jobs / sizeof *jobs; i++) {
@@ -225,6 +231,7 @@ void otlp_record_begin(struct otlp_reading *reading) {
     reading->is_telemetry = reading->mixed = reading->body_is_object = false;
     reading->time_ns = reading->observed_ns = 0;
     reading->name = reading->name_too = reading->body_text = (struct slice){NULL, 0};
+    reading->body_line = reading->file = (struct slice){NULL, 0};
     reading->body_kind = OTLP_NOTHING;
     reading->refusal = NULL;
 }
@@ -235,6 +242,9 @@ bool otlp_record_attribute(struct otlp_reading *reading, struct slice key,
         reading->name_too = otlp_value_text(value, reading->arena);
         return read_through(reading, value);
     }
+    if (slice_equal(key, SLICE("log.file.path")) ||
+        (reading->file.size == 0 && slice_equal(key, SLICE("log.file.name"))))
+        reading->file = otlp_value_text(value, reading->arena);
     bool ours = cut_namespace(&key);
     // Names with a dot are other conventions' (code.function.name, exception.type).
     if (key.size > 0 && (ours || memchr(key.data, '.', key.size) == NULL))
@@ -299,6 +309,7 @@ bool otlp_record_body(struct otlp_reading *reading, const struct otlp_value *val
     struct slice text = otlp_value_text(value, reading->arena);
     const char *end = text.data + text.size;
     const char *begin = json_skip_space(text.data, end);
+    reading->body_line = text;
     reading->body_text = (struct slice){begin, (size_t)(end - begin)};
     if (json_peek(begin, end) == '{') {
         reading->body_is_object = true;
@@ -416,10 +427,62 @@ static struct slice build_record(struct otlp_reading *reading) {
     return (struct slice){NULL, 0};
 }
 
+static void put_line_text(struct buffer *out, const char *key, struct slice text) {
+    if (text.size == 0)
+        return;
+    buffer_append_format(out, ",\"%s\":", key);
+    json_append_string(out, text);
+}
+
+static void put_line_json(struct buffer *out, const char *key, struct slice json) {
+    if (json.data == NULL)
+        return;
+    buffer_append_format(out, ",\"%s\":", key);
+    buffer_append(out, json);
+}
+
+// A line of a log, which is no telemetry: an envelope that the decoder of logs opens
+// (forms/rows/envelopes.forms: otlp_record).
+static struct slice build_line(struct otlp_reading *reading, const struct otlp_resource *resource) {
+    struct buffer *out = &reading->scratch;
+    buffer_reset(out);
+    buffer_append_text(out, "{\"otlp\":\"log\"");
+    if (reading->time_ns != 0)
+        buffer_append_format(out, ",\"timeUnixNano\":\"%" PRIu64 "\"", reading->time_ns);
+    if (reading->observed_ns != 0)
+        buffer_append_format(out, ",\"observedTimeUnixNano\":\"%" PRIu64 "\"",
+                             reading->observed_ns);
+    put_line_json(out, "host.name", resource->host);
+    put_line_json(out, "k8s.pod.name", resource->pod);
+    put_line_json(out, "k8s.namespace.name", resource->namespace);
+    put_line_json(out, "service.instance.id", resource->instance);
+    put_line_json(out, "process.pid", resource->pid);
+    put_line_text(out, "log.file.path", reading->file);
+    put_line_text(out, "body", reading->body_line);
+    buffer_append_char(out, '}');
+    if (out->failed) {
+        reading->refusal = "it is larger than 1 MiB";
+        return (struct slice){NULL, 0};
+    }
+    if (out->size > reading->left) {
+        reading->refusal =
+            "the lines of this request are more than four times as large as the "
+            "request; send fewer at a time";
+        return (struct slice){NULL, 0};
+    }
+    reading->left -= out->size;
+    return arena_copy(reading->arena, buffer_slice(out));
+}
+
 bool otlp_record_finish(struct otlp_reading *reading, const struct otlp_resource *resource,
                         const char *at) {
     assert(resource != NULL && at != NULL);
     struct slice record = {NULL, 0};
+    bool is_line = reading->body_text.size > 0 && !reading->body_is_object;
+    if (reading->refusal == NULL && !reading->is_telemetry && is_line) {
+        record = build_line(reading, resource);
+        return add_outcome(reading, record, reading->refusal, at);
+    }
     if (reading->refusal == NULL && !reading->is_telemetry)
         reading->refusal = why_no_telemetry(reading);
     if (reading->refusal == NULL && !reading->scratch.failed)

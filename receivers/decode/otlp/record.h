@@ -14,6 +14,9 @@
 struct otlp_resource {
     struct slice host;
     struct slice pid;
+    struct slice pod;
+    struct slice namespace;
+    struct slice instance; // of the service
     struct slice job;
     unsigned job_order; // which attribute named the job: lower is better
 };
@@ -49,7 +52,9 @@ struct otlp_reading {
     struct slice name;     // eventName
     struct slice name_too; // the attribute event.name
     enum otlp_kind body_kind;
-    struct slice body_text; // of a body that is text
+    struct slice body_text; // of a body that is text, without the space in front
+    struct slice body_line; // … and with it
+    struct slice file;      // the attribute log.file.path, or log.file.name
     bool body_is_object;
     const char *refusal;
 };

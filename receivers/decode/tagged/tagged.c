@@ -170,6 +170,13 @@ static const struct {
 };
 enum { SOURCE_COUNT = sizeof SOURCES / sizeof *SOURCES };
 
+bool tagged_knows(struct slice source) {
+    for (size_t i = 0; i < SOURCE_COUNT; i++)
+        if (slice_equal(source, SOURCES[i].source))
+            return true;
+    return false;
+}
+
 static const struct json_shape_row ROWS[] = {{{"source", 6}, 0, NULL}};
 static const struct json_shape SHAPE = JSON_SHAPE(ROWS);
 static const char KNOWN[] =

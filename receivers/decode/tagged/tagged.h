@@ -23,3 +23,5 @@
 #include "pipeline/component/decoder.h"
 
 extern const struct decoder_type decoder_tagged;
+
+bool tagged_knows(struct slice source);

@@ -144,6 +144,17 @@ static bool is_of_rank(struct slice name) {
     return end < name.size && (name_ends(front, SLICE("rank")) || name_ends(front, SLICE("rank_")));
 }
 
+// "workerlog.0", as Paddle names the logs of a node's ranks.
+static bool is_worker_log(struct slice name) {
+    uint64_t rank;
+    return text_skip(&name, SLICE("workerlog.")) && text_number(name, 9, &rank);
+}
+
+// Files that launchers and multilog call so, whose folders say whose they are.
+static bool is_bare_log(struct slice name) {
+    return is_one_of(name, (const char *const[]){"stdout", "stderr", "current", NULL});
+}
+
 // What is taken as input when nobody chose it by name.
 static bool is_input(struct slice name) {
     static const char *const ends[] = {".jsonl",
@@ -169,7 +180,7 @@ static bool is_input(struct slice name) {
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
         if (text_begins(name, slice_of(starts[i])))
             return true;
-    return is_of_rank(name);
+    return is_of_rank(name) || is_worker_log(name) || is_bare_log(name);
 }
 
 enum directory_verdict directory_judge(const struct directory *directory, struct slice name,

@@ -138,7 +138,7 @@ START_TEST(what_is_no_telemetry) {
         {"{\"process.pid\": 7, \"more\": {}, \"rank\": 1}\n", FORMAT_RANK_MAP},
         {"{\"rank\": 1, \"score\": 0.5}\n", FORMAT_UNKNOWN},
         {"{\"rank\": 1, \"timestamp_ns\": 5, \"event_type\": \"x\"}\n", FORMAT_UNKNOWN},
-        {"{\"rank\": 1, \"host.name\": \"n\", \"message\": \"step 1\"}\n", FORMAT_UNKNOWN},
+        {"{\"rank\": 1, \"host.name\": \"n\", \"message\": \"step 1\"}\n", FORMAT_LOG},
         {"{\"local_rank\": 1, \"host.name\": \"n\"}\n", FORMAT_UNKNOWN},
         {"{\"MESSAGE\": \"x\", \"__REALTIME_TIMESTAMP\": \"1\"}\n", FORMAT_LOG},
         {"NVRM: Xid (PCI:0000:01:00): 79\n", FORMAT_KERNEL_LOG},

@@ -202,6 +202,7 @@ START_TEST(names_that_are_inputs) {
         "aer_dev_correctable",
         "aer_dev_fatal",
         "aer_dev_nonfatal",
+        "current",
         "dmesg-1",
         "e.dmesg",
         "e.err",
@@ -220,10 +221,14 @@ START_TEST(names_that_are_inputs) {
         "kern.log.1",
         "kmsg.txt",
         "messages-1",
+        "stderr",
+        "stdout",
         "syslog.2.gz",
         "trace_rank_3",
+        "workerlog.3",
     };
-    static const char *const others[] = {"e.log.1", "e.txt", "job.out.old", "rank"};
+    static const char *const others[] = {"e.log.1", "e.txt", "job.out.old", "rank",
+                                         "workerlog.old"};
     static const char *const include[] = {"d"};
     char path[64], expected[1024] = "";
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {

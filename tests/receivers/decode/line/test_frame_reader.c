@@ -230,7 +230,19 @@ static const struct {
     {"{\"log\":\"\\u001b[31m[rank5]: text\\u001b[0m\\n\",\"stream\":\"stderr\",\"time\":"
      "\"2026-03-14T01:50:17.5Z\"}",
      "1+1 2026-03-14T01:50:17.5Z rank=5 | text\n", FORM_ANY},
-    {"{\"log\": \"text\"}", "1+1 - | {\"log\": \"text\"}\n", FORM_ANY},
+    {"{\"log\": \"text\"}", "1 refused unknown_envelope\n", FORM_ANY},
+    {"{\"pod\": \"p\", \"container\": \"c\", \"message\": \"{\\\"log\\\": \\\"[rank2]: "
+     "text\\\\n\\\", "
+     "\\\"stream\\\": \\\"stderr\\\", \\\"time\\\": \\\"2026-03-14T01:50:17Z\\\"}\"}",
+     "1+1 2026-03-14T01:50:17Z pod=p container=c rank=2 | text\n", FORM_ANY},
+    {"2026-03-14T01:50:17+00:00\ttrain\t{\"log\": \"text\", \"stream\": \"stderr\"}",
+     "1+1 2026-03-14T01:50:17Z | text\n", FORM_ANY},
+    {"[rank3]: {\"asctime\": \"2026-03-14 01:50:17,000\", \"message\": \"text\"}",
+     "1+1 2026-03-14T01:50:17Z rank=3 | text\n", FORM_ANY},
+    {"2026-03-14T01:50:17Z n-1 train[12]   File",
+     "1+1 2026-03-14T01:50:17Z p host=n-1 program=train |   File\n", FORM_ANY},
+    {"<13>1 2026-03-14T01:50:17Z n train 12 - -    File",
+     "1+1 2026-03-14T01:50:17Z p host=n program=train |   File\n", FORM_ANY},
     {"[pod/trainer-3/worker] 2026-03-14T01:50:17.5Z [rank3]: text",
      "1+1 2026-03-14T01:50:17.5Z pod=trainer-3 container=worker rank=3 | text\n", FORM_ANY},
     {"\x1b[36m(RayTrainWorker pid=81201, ip=10.20.0.7)\x1b[0m [rank6]:[E314 01:50:17.3 F.cpp:1] x",
@@ -365,6 +377,8 @@ static const struct {
      0, 16, NULL},
     // Names of logs.
     {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/rank_3.log"},
+    {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/1/rank.3/stderr"},
+    {"a\n", "1+1 - local=3 | a\n", 0, 0, "/logs/workerlog.3"},
     {"a\n", "1+1 - rank=3 | a\n", 0, 0, "/logs/run/rank3/stderr"},
     {"a\n", "1+1 - | a\n", 0, 0, "/logs/franks3/local_rank_3"},
     {"a\n", "1+1 - rank=3 | a\n", 0, 4, "/logs/out.3"},

@@ -225,8 +225,19 @@ START_TEST(values_keep_their_types) {
 }
 END_TEST
 
+START_TEST(text_is_a_line_of_a_log) {
+    static const char want[] = "{\"otlp\":\"log\",\"timeUnixNano\":\"1767607872345678901\",";
+    static const char body[] = "\"body\":\"  [rank3]: loss 2.3\"";
+    read_one("", "\"timeUnixNano\":\"1767607872345678901\"," BODY("  [rank3]: loss 2.3"));
+    struct slice record = seen.records[0];
+    ck_assert_ptr_nonnull(record.data);
+    ck_assert_msg(memmem(record.data, record.size, want, sizeof want - 1) == record.data, "%.*s",
+                  (int)record.size, record.data);
+    ck_assert_ptr_nonnull(memmem(record.data, record.size, body, sizeof body - 1));
+}
+END_TEST
+
 START_TEST(refusals_say_why) {
-    is_refused(BODY("loss 2.3"), "text that is not a JSON object");
     is_refused(BODY(""), "text that is not a JSON object");
     is_refused("\"severityNumber\":9", "it has no body");
     is_refused("\"body\":{\"intValue\":3}", "neither text nor a map");
@@ -243,7 +254,7 @@ START_TEST(refusals_say_why) {
 END_TEST
 
 START_TEST(a_refused_log_record_leaves_the_others) {
-    read_text(SLICE("{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{" BODY("x") "},{" MAP(
+    read_text(SLICE("{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{" BODY("") "},{" MAP(
         USED) "},{},{" BODY("{\\\"memory_mb\\\":2}") "}]}]}]}"));
     ck_assert_uint_eq(seen.count, 4);
     ck_assert_ptr_nonnull(seen.refusals[0]);
@@ -496,6 +507,7 @@ int main(void) {
     tcase_add_test(tcase, the_event_name_is_the_event_type_when_missing);
     tcase_add_test(tcase, text_beside_telemetry_attributes_is_the_context);
     tcase_add_test(tcase, values_keep_their_types);
+    tcase_add_test(tcase, text_is_a_line_of_a_log);
     tcase_add_test(tcase, refusals_say_why);
     tcase_add_test(tcase, a_refused_log_record_leaves_the_others);
     tcase_add_test(tcase, unknown_and_empty_parts_are_passed_over);

@@ -174,7 +174,9 @@ START_TEST(a_real_request_becomes_events) {
     ck_assert_uint_eq(seen.count, sizeof rows / sizeof *rows);
     for (unsigned i = 0; i < seen.count; i++) {
         if (rows[i].job == NULL) {
-            ck_assert_ptr_nonnull(strstr(seen.refusals[i], "not a JSON object"));
+            ck_assert_ptr_null(seen.refusals[i]);
+            ck_assert_ptr_nonnull(
+                memmem(seen.records[i].data, seen.records[i].size, "{\"otlp\":\"log\"", 13));
             continue;
         }
         const struct telemetry *telemetry = decoding_run(&decoding, seen.records[i]);
@@ -411,7 +413,7 @@ START_TEST(what_is_not_protobuf_is_told) {
 END_TEST
 
 START_TEST(other_bodies_are_refused) {
-    struct message bodies[4] = {any_int(3), any_text("loss 2.3"), {0}, {0}};
+    struct message bodies[4] = {any_int(3), any_text(""), {0}, {0}};
     put_text(&bodies[2], 7, "{\"memory_mb\":3}");
     put_text(&bodies[3], 5, "");
     static const char *const why[] = {"neither text nor a map", "text that is not a JSON object",
