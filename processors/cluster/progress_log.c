@@ -36,10 +36,8 @@ static int64_t number_of(const struct observation *observation, enum fact_key ke
     return number;
 }
 
-void progress_log_take(struct progress_log *log, const struct event *event, struct arena *scratch) {
+void progress_log_keep(struct progress_log *log, const struct event *event, struct arena *scratch) {
     const struct observation *observation = event->observation;
-    if (event->kind != EVENT_OBSERVATION || observation->kind != OBSERVATION_PROGRESS)
-        return;
     struct progress_key key = {event->source, (uint32_t)(event->position >> 32),
                                (uint32_t)event->position, state_of(observation)};
     struct progress_row *row = row_bound_take(&log->rows, &log->bound, &key,

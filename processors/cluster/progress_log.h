@@ -43,8 +43,15 @@ struct progress_log {
 
 extern const struct row_type PROGRESS_ROWS;
 
-// Keeps the event, if it is progress. O(1).
-void progress_log_take(struct progress_log *log, const struct event *event, struct arena *scratch);
+// Keeps the event, which is progress. O(1).
+void progress_log_keep(struct progress_log *log, const struct event *event, struct arena *scratch);
+
+// The same of any event.
+static inline void progress_log_take(struct progress_log *log, const struct event *event,
+                                     struct arena *scratch) {
+    if (event->kind == EVENT_OBSERVATION && event->observation->kind == OBSERVATION_PROGRESS)
+        progress_log_keep(log, event, scratch);
+}
 
 // -- who went on ----------------------------------------------------------------------------------
 

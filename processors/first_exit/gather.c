@@ -394,7 +394,10 @@ static int compare_places_of_notes(const void *left, const void *right) {
 }
 
 // Where somebody counts behind an end, it is of another start.
-static void list_ends(struct exit_list *list, struct arena *arena) {
+static void list_ends(struct exit_list *list, const struct progress_log *progress,
+                      struct arena *arena) {
+    if (keyed_rows_count(&progress->rows) == 0)
+        return;
     list->ends = arena_take(arena, (list->note_count + 1) * sizeof *list->ends);
     for (uint32_t i = 0; i < list->note_count; i++)
         if (exit_note_tells_end(list->notes[i]))
@@ -416,7 +419,7 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     list->others = arena_take(arena, (count_hosts(list) + 1) * sizeof *list->others);
     list->xids = xid_log_sort(&from->xids, arena, &list->xid_count);
     list->progress = progress_index_make(&from->progress, now_ns, arena);
-    list_ends(list, arena);
+    list_ends(list, &from->progress, arena);
     see_jobs(gathering, from, names);
     add_places(gathering, from, names, now_ns, arena);
     gathering->tasks_are_ranks = tasks_are_ranks(gathering);

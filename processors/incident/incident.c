@@ -355,7 +355,7 @@ static void add_progress(const struct incident *self, struct verdict *verdict,
 
 static void take_progress(struct incident *self, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->event_count; i++)
-        if (batch->events[i].kind == EVENT_OBSERVATION)
+        if (batch_selects(batch, i))
             progress_log_take(&self->progress, &batch->events[i], batch->arena);
 }
 
@@ -464,10 +464,18 @@ static void order_verdicts(struct batch *batch) {
     }
 }
 
+// What tells who is where.
+enum {
+    MAPPED = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES |
+             1u << EVENT_KERNEL | 1u << EVENT_GPU_SAMPLE
+};
+
 static void incident_consume(void *instance, struct batch *batch) {
     struct incident *self = instance;
-    incident_map_take(&self->map, batch);
-    take_progress(self, batch);
+    if ((batch->kinds & MAPPED) != 0)
+        incident_map_take(&self->map, batch);
+    if ((batch->kinds & 1u << EVENT_OBSERVATION) != 0)
+        take_progress(self, batch);
     if (!batch->evaluate)
         return;
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
@@ -495,8 +503,7 @@ const struct component_type processor_incident = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct incident_config),
     .instance_size = sizeof(struct incident),
-    .takes = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES |
-             1u << EVENT_KERNEL | 1u << EVENT_GPU_SAMPLE | 1u << EVENT_OBSERVATION,
+    .takes = MAPPED | 1u << EVENT_OBSERVATION,
     .observations = OBSERVATIONS,
     .needs = FACT_VERDICTS,
     .start = incident_start,
