@@ -13,6 +13,7 @@
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/line/carrier.h"
+#include "receivers/decode/line/head.h"
 #include "receivers/decode/line/journal.h"
 #include "receivers/decode/line/place.h"
 #include "receivers/decode/line/prefix.h"
@@ -83,6 +84,7 @@ struct frame_reader {
     bool next_cut, line_cut; // the next line, the one at hand breaks off
     const char *encoding;    // NULL: one that can be read
     struct labels labels;
+    struct head_seen head;
     struct prefixes_seen prefixes;
     struct journal_export *journal; // NULL until one begins
     struct dmesg_json *dmesg;
@@ -485,6 +487,8 @@ static void settle(struct frame_reader *reader, struct peel *peel) {
         peel_named(peel, frame->host, "host");
     if (frame->program.data != NULL && frame->origin != ORIGIN_KERNEL)
         peel_named(peel, frame->program, "program");
+    if (!kernel)
+        head_peel(peel, &reader->head);
     frame->key = peel->key;
     frame->around = peel->around;
     frame->has_writer = frame->has_writer || reader->place.pod.data != NULL ||
@@ -911,6 +915,7 @@ void frame_reader_follow(struct frame_reader *reader, const struct frame_reader 
     reader->has_text = other->has_text;
     reader->clock = other->clock;
     reader->labels = other->labels;
+    reader->head = other->head;
     reader->prefixes = other->prefixes;
 }
 

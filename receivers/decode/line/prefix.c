@@ -6,6 +6,8 @@
 #include "receivers/decode/line/transport.h"
 #include "receivers/decode/line/writer.h"
 
+#include <arpa/inet.h>
+
 enum { AGAIN_LINES = 3 };
 
 static uint64_t hash_values(const struct form_match *match) {
@@ -35,6 +37,17 @@ static bool is_again(struct prefixes_seen *seen, const struct form_match *match)
 
 static bool whole_number(struct slice value, uint64_t most, uint64_t *number) {
     return text_number(value, 18, number) && *number <= most;
+}
+
+// A number with dots may be a version.
+static bool is_address(struct slice value) {
+    char text[INET6_ADDRSTRLEN];
+    unsigned char ignored[sizeof(struct in6_addr)];
+    if (value.size >= sizeof text)
+        return false;
+    memcpy(text, value.data, value.size);
+    text[value.size] = '\0';
+    return inet_pton(AF_INET, text, ignored) == 1 || inet_pton(AF_INET6, text, ignored) == 1;
 }
 
 // False: this value makes it no prefix.
@@ -89,6 +102,8 @@ static bool set_value(struct peel *peel, enum form_target target, struct slice v
         peel_named(peel, value, "container");
         break;
     case TARGET_ADDRESS:
+        if (!is_address(value))
+            return false;
         frame->address = value;
         peel_named(peel, value, "address");
         break;

@@ -424,14 +424,15 @@ static bool take_uptime(struct peel *peel) {
     return true;
 }
 
-// "[Fri Jan 31 09:15:04 2026]", with a delta perhaps.
+// "[Fri Jan 31 09:15:04 2026]", with a delta perhaps. Launchers write such a time, too, and no
+// blank behind it.
 static bool take_ctime(struct peel *peel) {
     struct slice rest = peel->text;
     struct log_date date;
     if (!text_skip_char(&rest, '[') || !log_date_take_ctime(&rest, &date))
         return false;
     skip_delta(&rest);
-    if (!text_skip_char(&rest, ']'))
+    if (!text_skip_char(&rest, ']') || (rest.size > 0 && rest.data[0] != ' '))
         return false;
     set_date(peel, &date, 0);
     set_kernel(peel);

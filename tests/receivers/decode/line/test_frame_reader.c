@@ -313,6 +313,24 @@ static const struct {
     uint32_t world_size;
     const char *path;
 } TEXTS[] = {
+    // What a program puts in front of each line of a traceback is taken off the lines behind its
+    // beginning, whatever numbers stand in it.
+    {"[a 7 x1] Traceback (most recent call last):\n[a 8 x23]   File \"a.py\", line 1, in f\n"
+     "[a 9 x23] KeyError: 3\n[b 9 x23] KeyError: 3\n[a x23] KeyError: 3\n",
+     "1+1 - | [a 7 x1] Traceback (most recent call last):\n"
+     "2+1 - |   File \"a.py\", line 1, in f\n3+1 - | KeyError: 3\n4+1 - | [b 9 x23] KeyError: 3\n"
+     "5+1 - | [a x23] KeyError: 3\n",
+     0, 0, NULL},
+    {"it failed: Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 3\n"
+     "    Traceback (most recent call last):\n    KeyError: 3\n",
+     "1+1 - | it failed: Traceback (most recent call last):\n2+1 - |   File \"a.py\", line 1, in "
+     "f\n"
+     "3+1 - | KeyError: 3\n4+1 - |     Traceback (most recent call last):\n"
+     "5+1 - |     KeyError: 3\n",
+     0, 0, NULL},
+    // A time in brackets is the kernel's only with a blank behind it.
+    {"[Mon Jan  5 10:11:12 2026][1,3]<stderr>: a\n[Mon Jan  5 10:11:12 2026] b\n",
+     "1+1 2026-01-05T10:11:12Z rank=3 | a\n2+1 2026-01-05T10:11:12Z k | b\n", 0, 0, NULL},
     // A record of /dev/kmsg has the lines that name its device; '+' goes on with the text.
     {"3,1,1000000,-;one\n SUBSYSTEM=pci\n DEVICE=+pci:0000:9b:00.0\n4,2,2000000,c;two \n"
      "4,3,2000001,+;halves\n4,4,3000000,-;NVRM: a\\x0aNVRM: b\ntext\n SUBSYSTEM=x\n",
