@@ -72,11 +72,17 @@ static bool is_refused(const struct event *event) {
     return event->kind == EVENT_FLIGHT && event->flight->unreadable.data != NULL;
 }
 
+// It sums up lines that are of no interest by themselves.
+static bool is_sum(const struct event *event) {
+    return event->kind == EVENT_OBSERVATION && event->lines == 0 &&
+           event->observation->kind == OBSERVATION_PROGRESS;
+}
+
 void seen_note(struct seen *seen, const struct batch *batch) {
     assert(batch->event_count == 0 || batch->events != NULL);
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
-        if (is_refused(event))
+        if (is_refused(event) || is_sum(event))
             continue;
         seen->event_count++;
         seen->kinds |= KIND(event->kind);

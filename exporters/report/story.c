@@ -361,3 +361,53 @@ bool story_launcher_named_victim(const struct verdict *verdict) {
     return said != NULL && rank_in(said->value, &rank) && has_rank(verdict, rank, ROLE_VICTIM) &&
            !has_rank(verdict, rank, ROLE_SUSPECT);
 }
+
+// -- how far the job came -------------------------------------------------------------------------
+
+// Digits with commas; anything else as it is.
+static const char *grouped(struct slice number, struct arena *arena) {
+    char *text = arena_take(arena, 2 * number.size + 1);
+    size_t size = 0;
+    for (size_t i = 0; i < number.size; i++) {
+        if (i > 0 && (number.size - i) % 3 == 0)
+            text[size++] = ',';
+        text[size++] = number.data[i];
+    }
+    text[size] = '\0';
+    return text;
+}
+
+// "step 4,120 of 50,000", "step 120 of 5,004 in epoch 3", "epoch 0.34"; NULL: not known.
+static const char *place_reached(const struct verdict *verdict, struct arena *arena) {
+    const struct attribute *step = verdict_attribute(verdict, "job.step");
+    const struct attribute *steps = verdict_attribute(verdict, "job.steps");
+    const struct attribute *in_epoch = verdict_attribute(verdict, "job.step_of_epoch");
+    const struct attribute *epoch = verdict_attribute(verdict, "job.epoch");
+    if (step == NULL)
+        return epoch == NULL
+                   ? NULL
+                   : arena_format(arena, "epoch %.*s", (int)epoch->value.size, epoch->value.data);
+    const char *text = arena_format(arena, "step %s", grouped(step->value, arena));
+    if (steps != NULL)
+        text = arena_format(arena, "%s of %s", text, grouped(steps->value, arena));
+    if (in_epoch != NULL)
+        text = arena_format(arena, "%s in epoch %.*s", text, (int)in_epoch->value.size,
+                            in_epoch->value.data);
+    return text;
+}
+
+const char *story_progress(const struct verdict *verdict, struct arena *arena) {
+    const char *place = place_reached(verdict, arena);
+    const struct attribute *saved = verdict_attribute(verdict, "job.checkpoint");
+    const struct attribute *epoch = verdict_attribute(verdict, "job.checkpoint_epoch");
+    const char *checkpoint =
+        saved != NULL ? grouped(saved->value, arena)
+        : epoch != NULL
+            ? arena_format(arena, "of epoch %.*s", (int)epoch->value.size, epoch->value.data)
+            : NULL;
+    if (place == NULL || checkpoint == NULL)
+        return place != NULL        ? arena_format(arena, "the job got to %s", place)
+               : checkpoint != NULL ? arena_format(arena, "the last checkpoint is %s", checkpoint)
+                                    : NULL;
+    return arena_format(arena, "the job got to %s; its last checkpoint is %s", place, checkpoint);
+}

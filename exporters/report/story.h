@@ -55,5 +55,8 @@ bool story_struck_rank(const struct evidence *evidence, int32_t *rank);
 // What the launcher called the root cause where that is not whom the verdict blames: "rank 3"; a
 // text of events, to be made safe. No data: it said nothing, or the same.
 struct slice story_launcher_named(const struct verdict *verdict, struct arena *arena);
+// "the job got to step 4,120 of 50,000; its last checkpoint is 4,000"; a text of events, to be made
+// safe. NULL: it is not known.
+const char *story_progress(const struct verdict *verdict, struct arena *arena);
 // Whether the verdict counts that rank among its victims.
 bool story_launcher_named_victim(const struct verdict *verdict);

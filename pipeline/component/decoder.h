@@ -35,8 +35,9 @@ enum decode_category {
     DECODE_UNKNOWN_ENVELOPE, // an object with a message, whose keys no envelope has
     DECODE_CATEGORY_COUNT,
     DECODE_NOTHING = -1,
-    DECODE_HELD = -2, // kept by the decoder until the lines that belong to it have come
-    DECODE_END = -3   // `next` has nothing more
+    DECODE_HELD = -2,  // kept by the decoder until the lines that belong to it have come
+    DECODE_END = -3,   // `next` has nothing more
+    DECODE_BESIDE = -4 // an event that sums up records which were DECODE_NOTHING
 };
 
 enum { DECODE_FIELD_MAX = 512, DECODE_DETAIL_MAX = 256 };
@@ -127,7 +128,8 @@ struct decoder_type {
     // give. To be called after each decode that gave no refusal, until it gives DECODE_END; what it
     // gives is counted like what decode gives. `event->position` and `event->lines` say which
     // records it is of: decode finds the position of its record in event->position, and the same
-    // for a refusal or DECODE_NOTHING of records that were held. NULL: one record, one event.
+    // for a refusal or DECODE_NOTHING of records that were held. DECODE_BESIDE: an event that is
+    // handed on and counted nowhere, since its records are counted. NULL: one record, one event.
     enum decode_category (*next)(void *state, struct arena *arena, struct event *event,
                                  struct decode_fault *fault);
     // Where records are lines, finds those that need not be decoded: what is passed over would be

@@ -58,6 +58,8 @@ OBSERVATION(WORKER_KILLED, "worker_killed")
 OBSERVATION(KILLED, "killed")
 OBSERVATION(ABORT, "abort")
 OBSERVATION(STACK, "stack")             // where a rank stood (py-spy)
+// Logs of ranks: how far the job is
+OBSERVATION(PROGRESS, "progress")       // counts, saved or loaded a checkpoint, or is done
 // Launchers
 OBSERVATION(ERROR_FILE, "error_file")
 OBSERVATION(LAUNCHER_FAILED, "launcher_failed")
@@ -170,6 +172,9 @@ FACT(COUNT, "count", NUMBER)
 FACT(RESTARTS, "restarts", NUMBER)
 FACT(ATTEMPT, "attempt", NUMBER)
 FACT(ATTEMPTS_LEFT, "attempts_left", NUMBER)
+FACT(ITERATION, "iteration", NUMBER)    // of training, in the program's own words a step or batch
+FACT(TOTAL, "total", NUMBER)            // … that it is to reach
+FACT(EPOCH, "epoch", TEXT)              // as written: "3", "0.34"
 FACT(JOINED, "joined", NUMBER)
 FACT(EXPECTED, "expected", NUMBER)
 FACT(FATAL, "fatal", YES_NO)

@@ -84,6 +84,9 @@ struct exit_list {
     uint32_t other_count;
     const struct xid_entry **xids; // by node and time
     uint32_t xid_count;
+    const struct progress_index *progress;
+    const struct exit_note **ends; // that tell of an end or a stop, by source and position
+    uint32_t end_count;
 };
 
 enum { ALSO_MAX = 6 };
@@ -117,6 +120,8 @@ void exits_set_rounds(struct exit_list *list, struct arena *arena);
 static inline bool exit_agrees(string_id known, string_id said) {
     return known == STRING_NONE || said == STRING_NONE || known == said;
 }
+// That somebody ended or was stopped, not only what went wrong.
+bool exit_note_tells_end(const struct exit_note *note);
 // Fills what is concluded of each process.
 void exits_weigh(struct exit_list *list);
 // alike.c: whether two tell of the same exception: its type, and its message but for numbers.

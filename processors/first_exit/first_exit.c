@@ -55,6 +55,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct first_exit, notes.gpus.by_address, "first_exit.gpu_addresses",
                GPU_ADDRESS_ROWS),
     STATE_ROWS(struct first_exit, notes.gpus.by_uuid, "first_exit.gpu_uuids", GPU_UUID_ROWS),
+    STATE_ROWS(struct first_exit, notes.progress.rows, "first_exit.progress", PROGRESS_ROWS),
     STATE_PART(struct first_exit, base.ledger, "first_exit.verdicts", VERDICT_LEDGER),
 };
 
@@ -73,6 +74,8 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     uint64_t hold_ns = duration_ns(self->config.hold);
     if (self->base.live && now_ns > hold_ns) {
         rows_expire(&self->notes.notes, offsetof(struct exit_note, time_ns), now_ns - hold_ns);
+        row_bound_expire(&self->notes.progress.rows, &self->notes.progress.bound,
+                         offsetof(struct progress_row, time_ns), now_ns - hold_ns);
         xid_log_expire(&self->notes.xids, now_ns - hold_ns);
     }
     detector_count_evicted(&self->base,
@@ -111,6 +114,7 @@ static enum status start(void *instance, const void *config,
     self->notes.pods.bound.max = (uint32_t)self->config.max_pods;
     self->notes.xids.bound.max = (uint32_t)self->config.max_xids;
     self->notes.gpus.bound.max = GPU_NAMES_MAX;
+    self->notes.progress.bound.max = PROGRESS_LOG_MAX;
     return detector_begin(&self->base, "first_exit", context, take, judge);
 }
 

@@ -406,6 +406,25 @@ static void sort_notes(struct exit_list *list, const struct exit_notes *from, ui
     sort_stable(list->notes, list->note_count, sizeof *list->notes, arena, compare_notes);
 }
 
+static int compare_places_of_notes(const void *left, const void *right) {
+    const struct exit_note *a = *(const struct exit_note *const *)left;
+    const struct exit_note *b = *(const struct exit_note *const *)right;
+    return COMPARE_KEYS(COMPARE(a->key.source, b->key.source),
+                        COMPARE(note_position(a), note_position(b)));
+}
+
+// Where somebody counts behind an end, it is of another start.
+static void list_ends(struct exit_list *list, const struct progress_log *progress,
+                      struct arena *arena) {
+    if (keyed_rows_count(&progress->rows) == 0)
+        return;
+    list->ends = arena_take(arena, (list->note_count + 1) * sizeof *list->ends);
+    for (uint32_t i = 0; i < list->note_count; i++)
+        if (exit_note_tells_end(list->notes[i]))
+            list->ends[list->end_count++] = list->notes[i];
+    sort_stable(list->ends, list->end_count, sizeof *list->ends, arena, compare_places_of_notes);
+}
+
 void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
                   struct exit_list *list, struct arena *arena) {
     struct gathering *gathering = arena_take(arena, sizeof *gathering);
@@ -419,6 +438,8 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     list->processes = arena_take(arena, (gathering->capacity + 1) * sizeof *list->processes);
     list->others = arena_take(arena, (count_hosts(list) + 1) * sizeof *list->others);
     list->xids = xid_log_sort(&from->xids, arena, &list->xid_count);
+    list->progress = progress_index_make(&from->progress, now_ns, arena);
+    list_ends(list, &from->progress, arena);
     see_jobs(gathering, from, names);
     add_places(gathering, from, names, now_ns, arena);
     gathering->tasks_are_ranks = tasks_are_ranks(gathering);

@@ -162,13 +162,16 @@ const uint8_t EXIT_NOTE_KINDS[] = {
     OBSERVATION_WATCHDOG_END, OBSERVATION_WATCHDOG_TERMINATED, OBSERVATION_NCCL_NET_ERROR,
     OBSERVATION_NCCL_PEER_CLOSED, OBSERVATION_NCCL_ERROR, OBSERVATION_PEER_CLOSED,
     OBSERVATION_COLLECTIVE_TIMEOUT, OBSERVATION_STORE_LOST, OBSERVATION_RENDEZVOUS_TIMEOUT,
-    OBSERVATION_NONE};
+    // who went on
+    OBSERVATION_PROGRESS, OBSERVATION_NONE};
 
 static enum telling_kind kind_tells(enum observation_kind kind) {
     enum telling_kind tells = TELLS_END;
     for (const uint8_t *known = EXIT_NOTE_KINDS; *known != OBSERVATION_NONE; known++) {
         if (*known == OBSERVATION_WATCHDOG_END)
             tells = TELLS_OF_VICTIM;
+        if (*known == OBSERVATION_PROGRESS)
+            tells = TELLS_NOTHING;
         if (*known == kind)
             return tells;
     }
@@ -502,6 +505,7 @@ void exit_notes_take(struct exit_notes *notes, const struct event *event, struct
     gpu_names_take(&notes->gpus, event, scratch);
     switch (event->kind) {
     case EVENT_OBSERVATION:
+        progress_log_take(&notes->progress, event, scratch);
         take_observation(notes, event, scratch);
         break;
     case EVENT_RANK_MAP:

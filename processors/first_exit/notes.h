@@ -13,6 +13,7 @@
 #include "pipeline/model/observation.h"
 #include "processors/cluster/gpu_names.h"
 #include "processors/cluster/pod_map.h"
+#include "processors/cluster/progress_log.h"
 #include "processors/cluster/row_bound.h"
 #include "processors/cluster/xid_log.h"
 
@@ -86,6 +87,7 @@ struct exit_notes {
     struct pod_map pods;
     struct xid_log xids;
     struct gpu_names gpus;
+    struct progress_log progress;
     // Hashes of places that were told of last, and since when: most telemetry says what is known.
     struct recent_place {
         uint64_t hash, time_ns;

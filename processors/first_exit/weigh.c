@@ -147,6 +147,11 @@ static bool tells_end(const struct exit_note *note) {
     }
 }
 
+bool exit_note_tells_end(const struct exit_note *note) {
+    return tells_end(note) || note_is_job_stop(note) ||
+           note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP;
+}
+
 // Whether the line says that a connection to another was lost, as against a wait that was too long.
 static bool tells_lost_peer(const struct exit_note *note) {
     switch (note_kind(note)) {
@@ -202,10 +207,63 @@ static bool was_caught(const struct exit_process *process) {
     return false;
 }
 
-static void weigh(struct exit_process *process) {
+// -- what was survived ----------------------------------------------------------------------------
+
+// Where the next end is told in the log of the note; 0: none is.
+static uint64_t next_end(const struct exit_list *list, const struct exit_note *note) {
+    uint32_t low = 0, high = list->end_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct exit_note *end = list->ends[middle];
+        if (end->key.source < note->key.source ||
+            (end->key.source == note->key.source && note_position(end) <= note_position(note)))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < list->end_count && list->ends[low]->key.source == note->key.source;
+    return found ? note_position(list->ends[low]) : 0;
+}
+
+// What was counted behind these words of the process.
+static struct progress_after counted_after(const struct exit_list *list,
+                                           const struct exit_process *process,
+                                           const struct exit_note *note) {
+    struct progress_who who = {.source = note->key.source,
+                               .job = note->job,
+                               .node = note->node,
+                               .position = note_position(note),
+                               .time_ns = note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns,
+                               .until_position = next_end(list, note),
+                               .until_ns = process->high_ns,
+                               .pid = note->pid >= 0 ? note->pid : process->pid,
+                               .rank = note->rank >= 0 ? note->rank : process->rank,
+                               .local_rank =
+                                   note->local_rank >= 0 ? note->local_rank : process->local_rank};
+    return progress_after(list->progress, &who);
+}
+
+static bool is_nobodys(const struct exit_process *process) {
+    return process->source != STRING_NONE && process->rank < 0 && process->local_rank < 0 &&
+           process->pid < 0 && process->unit == STRING_NONE;
+}
+
+// Words after which the process went on counting: it caught what it raised, or found its peer
+// again. Of a log that names nobody another may have counted: so long after it all of its job did.
+static bool was_survived(const struct exit_list *list, const struct exit_process *process,
+                         const struct exit_note *note) {
+    if (tells_end(note))
+        return false;
+    struct progress_after after = counted_after(list, process, note);
+    return after.own > 0 || (is_nobodys(process) && progress_survived(&after));
+}
+
+static void weigh(const struct exit_list *list, struct exit_process *process) {
     bool told_to_end = false, is_victim = false;
     for (uint32_t i = 0; i < process->note_count; i++) {
         const struct exit_note *note = process->notes[i];
+        if (was_survived(list, process, note))
+            continue;
         struct finding found = find_own(note);
         process->ended = process->ended || tells_end(note);
         if (note_kind(note) == OBSERVATION_LAUNCHER_SIGNAL)
@@ -339,14 +397,43 @@ static void name_nameless(struct exit_list *list, struct exit_process *words) {
     words->note_count = 0;
 }
 
+// Where nothing says that anybody ended, a job that goes on counting has survived what was raised
+// in it, whoever counts.
+static void forget_survived(struct exit_list *list, uint32_t first, uint32_t end) {
+    for (uint32_t i = 0; i < list->other_count; i++)
+        if (list->other_rounds[i] == list->processes[first].round)
+            return;
+    for (uint32_t i = first; i < end; i++)
+        if (list->processes[i].ended)
+            return;
+    for (uint32_t i = first; i < end; i++) {
+        struct exit_process *process = &list->processes[i];
+        if (process->kind == EXIT_NONE)
+            continue;
+        struct progress_after after = counted_after(list, process, process->reason);
+        if (progress_went_on(&after))
+            process->kind = EXIT_NONE;
+    }
+}
+
+static void forget_all_survived(struct exit_list *list) {
+    for (uint32_t first = 0, end = 0; first < list->process_count; first = end) {
+        while (end < list->process_count &&
+               list->processes[end].round == list->processes[first].round)
+            end++;
+        forget_survived(list, first, end);
+    }
+}
+
 void exits_weigh(struct exit_list *list) {
     for (uint32_t i = 0; i < list->process_count; i++) {
         struct exit_process *process = &list->processes[i];
-        weigh(process);
+        weigh(list, process);
         if (process->kind == EXIT_KILLED && was_killed_by_stop(list, process->reason))
             process->kind = EXIT_NONE;
     }
     for (uint32_t i = 0; i < list->process_count; i++)
         if (is_nameless(&list->processes[i]))
             name_nameless(list, &list->processes[i]);
+    forget_all_survived(list);
 }

@@ -10,8 +10,10 @@
 
 #include "base/hash/hash.h"
 #include "base/sort.h"
+#include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
+#include "processors/cluster/progress_log.h"
 #include "processors/cluster/row_bound.h"
 #include "processors/incident/graph.h"
 
@@ -30,11 +32,13 @@ struct incident {
     struct incident_config config;
     struct incident_map map;
     struct keyed_rows standing;
+    struct progress_log progress;
     const struct verdict_pattern *patterns[PATTERNS_MAX]; // of all components; [0] is NULL
     uint64_t explains[PATTERNS_MAX];                      // bit i: what patterns[i] gives
     uint64_t explains_rank[PATTERNS_MAX];                 // likewise
     uint32_t pattern_count;
     bool several_jobs; // are named by the verdicts that stand
+    bool live;         // the input has no end
 };
 
 static const struct row_type STANDING = {
@@ -47,6 +51,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct incident, map.gpus.by_address, "incident.gpus", GPU_ADDRESS_ROWS),
     STATE_ROWS(struct incident, map.gpus.by_uuid, "incident.gpu_uuids", GPU_UUID_ROWS),
     STATE_ROWS(struct incident, standing, "incident.standing", STANDING),
+    STATE_ROWS(struct incident, progress.rows, "incident.progress", PROGRESS_ROWS),
 };
 
 static const struct option OPTIONS[] = {
@@ -95,6 +100,8 @@ static enum status incident_start(void *instance, const void *config,
     self->config = *(const struct incident_config *)config;
     self->map.pods.bound.max = POD_MAP_MAX_DEFAULT;
     self->map.gpus.bound.max = GPU_NAMES_MAX;
+    self->progress.bound.max = PROGRESS_LOG_MAX;
+    self->live = !context->once;
     list_patterns(self, context->components);
     return STATUS_OK;
 }
@@ -309,6 +316,49 @@ static void add_attribute(struct verdict *verdict, const char *key, struct slice
     verdict->attribute_count++;
 }
 
+// -- how far the job came -------------------------------------------------------------------------
+
+static void add_number(struct verdict *verdict, const char *key, int64_t number,
+                       struct arena *arena) {
+    if (number >= 0)
+        add_attribute(verdict, key, slice_of(arena_format(arena, "%" PRId64, number)), arena);
+}
+
+static void add_text(struct verdict *verdict, const char *key, const char *text,
+                     struct arena *arena) {
+    if (text[0] != '\0')
+        add_attribute(verdict, key, slice_of(arena_format(arena, "%s", text)), arena);
+}
+
+// What is asked first after a failure. Of what a later start counts nothing is said. Live, a line
+// without a time may come in front of the failure or behind it, as files happen to be read.
+static void add_progress(const struct incident *self, struct verdict *verdict,
+                         struct arena *arena) {
+    bool is_timed = verdict_attribute(verdict, "culprit.time_of") == NULL;
+    if (verdict->severity < SEVERITY_ERROR || keyed_rows_count(&self->progress.rows) == 0)
+        return;
+    struct progress_reached reached =
+        progress_reached(&self->progress, verdict->job, is_timed ? verdict->end_ns : UINT64_MAX,
+                         !is_timed || !self->live);
+    const struct progress_row *newest = reached.newest, *saved = reached.saved;
+    if (newest != NULL) {
+        add_number(verdict, "job.step", newest->iteration, arena);
+        add_number(verdict, "job.steps", newest->total, arena);
+        add_text(verdict, newest->of_epoch ? "job.step_of_epoch" : "job.epoch", newest->epoch,
+                 arena);
+    }
+    if (saved != NULL && saved->iteration >= 0)
+        add_number(verdict, "job.checkpoint", saved->iteration, arena);
+    else if (saved != NULL)
+        add_text(verdict, "job.checkpoint_epoch", saved->epoch, arena);
+}
+
+static void take_progress(struct incident *self, const struct batch *batch) {
+    for (uint32_t i = 0; i < batch->event_count; i++)
+        if (batch_selects(batch, i))
+            progress_log_take(&self->progress, &batch->events[i], batch->arena);
+}
+
 // -- who used a GPU -----------------------------------------------------------------------------
 
 static bool names_user(const struct verdict *verdict) {
@@ -383,6 +433,8 @@ static void tell(struct incident *self, struct incident_graph *graph, struct bat
         relate(graph, index, verdict, batch->arena);
         add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
                       batch->arena);
+        if (is_root)
+            add_progress(self, verdict, batch->arena);
         uint64_t users = add_users(self, verdict, batch->arena);
         uint64_t told = hash_relations(verdict, is_root, users);
         if (verdict->unchanged && row->told != told) {
@@ -412,9 +464,18 @@ static void order_verdicts(struct batch *batch) {
     }
 }
 
+// What tells who is where.
+enum {
+    MAPPED = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES |
+             1u << EVENT_KERNEL | 1u << EVENT_GPU_SAMPLE
+};
+
 static void incident_consume(void *instance, struct batch *batch) {
     struct incident *self = instance;
-    incident_map_take(&self->map, batch);
+    if ((batch->kinds & MAPPED) != 0)
+        incident_map_take(&self->map, batch);
+    if ((batch->kinds & 1u << EVENT_OBSERVATION) != 0)
+        take_progress(self, batch);
     if (!batch->evaluate)
         return;
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
@@ -430,6 +491,8 @@ static void incident_consume(void *instance, struct batch *batch) {
     }
 }
 
+static const uint8_t OBSERVATIONS[] = {OBSERVATION_PROGRESS, OBSERVATION_NONE};
+
 const struct component_type processor_incident = {
     .name = "incident",
     .summary = "Joins verdicts that explain one another and marks the root of each incident.",
@@ -440,8 +503,8 @@ const struct component_type processor_incident = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct incident_config),
     .instance_size = sizeof(struct incident),
-    .takes = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES |
-             1u << EVENT_KERNEL | 1u << EVENT_GPU_SAMPLE,
+    .takes = MAPPED | 1u << EVENT_OBSERVATION,
+    .observations = OBSERVATIONS,
     .needs = FACT_VERDICTS,
     .start = incident_start,
     .state_rows = STATE,

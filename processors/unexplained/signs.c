@@ -39,6 +39,7 @@ static const struct sign_kind {
 const uint8_t SIGN_KINDS[] = {
 #define SIGN(constant, flags, words) OBSERVATION_##constant,
 #include "processors/unexplained/sign_kinds.h"
+    OBSERVATION_PROGRESS, // no sign: it shows what was survived
     OBSERVATION_NONE};
 
 static bool text_is(const struct observation *observation, enum fact_key key, const char *wanted) {
@@ -329,7 +330,7 @@ static void set_process(struct sign *sign, const struct event *event) {
     int64_t local_rank = -1;
     sign->pid = -1;
     observation_number(event->observation, FACT_LOCAL_RANK, &local_rank);
-    sign->local_rank = (int32_t)local_rank;
+    sign->local_rank = local_rank > RANK_MAX ? -1 : (int32_t)local_rank;
     if (observation_number(event->observation, FACT_PID, &sign->pid) &&
         (sign->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE)
         sign->flags |= SIGN_PROCESS;
@@ -372,6 +373,8 @@ static void take_observation(struct keyed_rows *signs, struct row_bound *bound,
         row_bound_get(signs, bound, &key, offsetof(struct sign, time_ns), &is_new, scratch);
     if (event->time_ns > sign->last_ns)
         sign->last_ns = event->time_ns;
+    if ((is_new || event->source == sign->source) && event->position > sign->last_position)
+        sign->last_position = event->position;
     if (!is_new && event->time_ns > sign->time_ns && (sign->flags & SIGN_TIMELESS) == 0)
         return; // the first counts
     struct sign told = *sign;
@@ -395,6 +398,26 @@ void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct e
     same.observation = &said;
     same.rank = event->rank >= 0 ? event->rank : event->line->rank;
     take_observation(signs, bound, &same, SIGN_APP_LINE, scratch);
+}
+
+bool sign_is_words(const struct sign *sign) {
+    switch ((enum observation_kind)sign->key.kind) {
+    case OBSERVATION_NCCL_NET_ERROR:
+    case OBSERVATION_NCCL_PORT_ERROR:
+    case OBSERVATION_NCCL_PEER_CLOSED:
+    case OBSERVATION_NCCL_ERROR:
+    case OBSERVATION_PEER_CLOSED:
+    case OBSERVATION_COLLECTIVE_TIMEOUT:
+    case OBSERVATION_STORE_LOST:
+    case OBSERVATION_RENDEZVOUS_TIMEOUT:
+    case OBSERVATION_EXCEPTION:
+    case OBSERVATION_CUDA_OOM:
+    case OBSERVATION_CUDA_ERROR:
+    case OBSERVATION_WORKER_KILLED:
+        return true;
+    default:
+        return false;
+    }
 }
 
 const char *sign_uid(const struct sign *sign, struct arena *arena) {

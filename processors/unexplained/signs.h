@@ -46,7 +46,8 @@ struct sign {
     uint64_t time_ns, last_ns;
     uint64_t over_ns;  // of SIGN_STATE: when it was over; 0: nobody said so
     uint64_t position; // in its source
-    string_id source;  // path
+    uint64_t last_position;
+    string_id source; // path
     uint32_t flags;
     uint64_t said;            // hash of what is said, whoever says it
     int64_t pid;              // -1: not known
@@ -66,6 +67,8 @@ bool sign_is_end(const struct observation *observation);
 // Keeps what the event is a sign of, if it is one.
 void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
                struct arena *scratch);
+// A process says it of itself, and may go on.
+bool sign_is_words(const struct sign *sign);
 // Names the event: "sign:gpu-a:3:exception:HASH:1795312659000000000".
 const char *sign_uid(const struct sign *sign, struct arena *arena);
 // What one says of itself before what follows from another, and reports last; 0: of one rank.

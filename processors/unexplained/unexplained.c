@@ -8,6 +8,7 @@
 #include "base/sort.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
+#include "processors/cluster/progress_log.h"
 #include "processors/cluster/verdict_builder.h"
 #include "processors/cluster/xid_text.h"
 #include "processors/unexplained/repeats.h"
@@ -56,6 +57,7 @@ struct unexplained {
     struct row_bound ends_bound;
     struct keyed_rows open; // OPEN_ROWS
     struct row_bound open_bound;
+    struct progress_log progress;
     uint32_t logs;  // enum log_seen bits
     uint32_t round; // number of this evaluation
     bool lives;     // some job writes samples now
@@ -86,6 +88,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct unexplained, signs, "unexplained.signs", SIGN_ROWS),
     STATE_ROWS(struct unexplained, ends, "unexplained.ends", STATE_END_ROWS),
     STATE_ROWS(struct unexplained, open, "unexplained.open", OPEN_ROWS),
+    STATE_ROWS(struct unexplained, progress.rows, "unexplained.progress", PROGRESS_ROWS),
     STATE_STRUCT(struct unexplained, logs, "logs"),
     STATE_STRUCT(struct unexplained, round, "round"),
     STATE_PART(struct unexplained, base.ledger, "unexplained.verdicts", VERDICT_LEDGER),
@@ -105,6 +108,8 @@ static uint32_t log_of(const struct event *event) {
         return SEEN_KERNEL;
     if (kind >= OBSERVATION_WATCHDOG_END && kind <= OBSERVATION_ABORT)
         return SEEN_RANKS;
+    if (kind == OBSERVATION_PROGRESS)
+        return SEEN_RANKS;
     bool of_launcher = kind >= OBSERVATION_LAUNCHER_FAILED && kind <= OBSERVATION_SLURM_STATE;
     return of_launcher ? SEEN_LAUNCHER : 0;
 }
@@ -112,6 +117,7 @@ static uint32_t log_of(const struct event *event) {
 static void take(void *instance, const struct event *event, struct arena *scratch) {
     struct unexplained *self = instance;
     self->logs |= log_of(event);
+    progress_log_take(&self->progress, event, scratch);
     sign_take(&self->signs, &self->bound, event, scratch);
     state_ends_take(&self->ends, &self->ends_bound, event, scratch);
 }
@@ -308,6 +314,40 @@ static void mark_survived(struct unexplained *self, const struct batch *batch) {
                 jobs[count++] = look_at_job(&batch->evaluations[i], batch->arena);
         looked = true;
         if (is_survived(jobs, count, sign))
+            sign->flags |= SIGN_EXPLAINED;
+    }
+}
+
+// Whether some process, job or machine is told to have ended, for whatever reason.
+static bool anything_ended(const struct unexplained *self) {
+    const struct sign *sign;
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
+        if ((sign->flags & SIGN_ENDS) != 0 && !sign_is_words(sign))
+            return true;
+    return false;
+}
+
+// The same of a process that goes on counting behind its words, or a job that does so.
+static void mark_counted_past(struct unexplained *self, uint64_t now_ns, struct arena *arena) {
+    if (keyed_rows_count(&self->progress.rows) == 0)
+        return;
+    const struct progress_index *index = progress_index_make(&self->progress, now_ns, arena);
+    bool ended = anything_ended(self);
+    struct sign *sign;
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;) {
+        if ((sign->flags & SIGN_EXPLAINED) != 0 || !sign_is_words(sign))
+            continue;
+        bool is_timed = sign_time_of(sign) == TIME_OF_EVENT;
+        struct progress_who who = {.source = sign->source,
+                                   .job = sign->key.job,
+                                   .node = sign->key.node,
+                                   .position = sign->last_position,
+                                   .time_ns = is_timed ? sign->last_ns : 0,
+                                   .pid = sign->pid,
+                                   .rank = sign->key.rank,
+                                   .local_rank = sign->local_rank};
+        struct progress_after after = progress_after(index, &who);
+        if (ended ? progress_survived(&after) : progress_went_on(&after))
             sign->flags |= SIGN_EXPLAINED;
     }
 }
@@ -612,14 +652,18 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     struct unexplained *self = instance;
     uint64_t hold_ns = duration_ns(self->config.hold);
     uint32_t count;
-    if (self->base.live && now_ns > hold_ns)
+    if (self->base.live && now_ns > hold_ns) {
         rows_expire(&self->signs, offsetof(struct sign, time_ns), now_ns - hold_ns);
+        row_bound_expire(&self->progress.rows, &self->progress.bound,
+                         offsetof(struct progress_row, time_ns), now_ns - hold_ns);
+    }
     detector_count_evicted(&self->base, self->bound.evicted);
     self->round++;
     mark_explained(self, batch);
     mark_copies(self, batch->arena);
     mark_over(self);
     mark_survived(self, batch);
+    mark_counted_past(self, now_ns, batch->arena);
     const struct left *left = gather_left(self, now_ns, batch->arena, &count);
     for (uint32_t at = 0; at < count;) {
         struct failure failure =
@@ -637,6 +681,7 @@ static enum status start(void *instance, const void *config,
     self->bound.max = (uint32_t)self->config.max_signs;
     self->ends_bound.max = (uint32_t)self->config.max_signs;
     self->open_bound.max = OPEN_MAX;
+    self->progress.bound.max = PROGRESS_LOG_MAX;
     return detector_begin(&self->base, PATTERN, context, take, judge);
 }
 

@@ -82,6 +82,9 @@ static void facts_append(struct page_view *view, const struct story *story) {
     card_moments(view, root);
     if (launcher != NULL)
         card_fact(view, "launcher", slice_of(launcher));
+    const char *progress = story_progress(root, view->html.arena);
+    if (progress != NULL)
+        card_fact(view, "progress", slice_of(progress));
     if (root->job != STRING_NONE)
         card_fact(view, "job", intern_slice(root->job));
     html_raw(&view->html, "</dl>\n");

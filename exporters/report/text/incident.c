@@ -129,6 +129,9 @@ static void facts_append(struct text_page *page, const struct verdict *verdict) 
     const char *launcher = text_launcher(page, verdict);
     if (launcher != NULL)
         page_field(page, "launcher", "%s", launcher);
+    const char *progress = story_progress(verdict, page->arena);
+    if (progress != NULL)
+        page_field(page, "progress", "%s", page_shown(page, slice_of(progress), 0));
 }
 
 void text_verdict_append(struct text_page *page, const struct verdict *verdict) {

@@ -295,7 +295,6 @@ static void settle(struct feed *feed, struct source *source, enum decode_categor
             source->figures.other += event->lines - 1;
         if (!fault->told)
             return;
-        feed->told++;
     }
     feed_touch(feed, source);
     if (category == DECODE_NOTHING) {
@@ -305,6 +304,7 @@ static void settle(struct feed *feed, struct source *source, enum decode_categor
         if (!feed->settings.silent)
             atomic_fetch_add_explicit(&feed->other, event->lines, memory_order_relaxed);
     } else {
+        feed->told += category != DECODE_OK;
         take_event(feed, source, category == DECODE_OK);
     }
 }

@@ -22,7 +22,7 @@ struct feed {
     struct event *events;
     uint32_t event_count;
     uint32_t kinds; // of them
-    uint32_t told;  // of them: tell of refused records
+    uint32_t told;  // of them: counted nowhere, since their records are
     uint32_t event_capacity;
     const char *foreseen; // the record that the next event was made of already; NULL: none
     // What was parsed already, and the record that it was made of; NULL: nothing.

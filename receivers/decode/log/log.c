@@ -14,6 +14,7 @@
 #include "receivers/decode/line/gather.h"
 #include "receivers/decode/line/reading.h"
 #include "receivers/decode/line/two_clocks.h"
+#include "receivers/decode/log/counters.h"
 #include "receivers/decode/log/readers.h"
 #include "receivers/decode/log/search.h"
 #include "receivers/decode/tagged/line.h"
@@ -33,6 +34,7 @@ struct log_state {
     struct frame_reader *frames;
     struct gather *gather;
     struct before *before;
+    struct counters *counters;
     bool finishing;
     bool is_tagged;     // the line at hand came with a time of its own, and as often as it happened
     struct frame frame; // of the line at hand
@@ -71,6 +73,8 @@ void log_release(void *memory) {
     if (state->judge != NULL)
         arena_release(&state->judged);
     state->judge = NULL;
+    counters_free(state->counters);
+    state->counters = NULL;
     state->frames = NULL;
     state->gather = NULL;
     state->before = NULL;
@@ -150,6 +154,25 @@ static enum decode_category give(struct log_state *state, enum read_result resul
     return DECODE_NOTHING;
 }
 
+// What nobody wants may count; whatever is told is a moment at which it matters who counted how
+// far. Only of files that end: what counters keep of lines in front of a position would be lost
+// with a process that is killed.
+static void note_progress(struct log_state *state, enum read_result result,
+                          const struct reading *reading, const struct frame *frame) {
+    bool counts = state->input.is_file && state->input.ends && state->form != FORM_KERNEL;
+    bool is_line =
+        counts && result == READ_NOT && state->rests == 1 && frame->origin != ORIGIN_KERNEL;
+    bool is_fault = result == READ_BEGIN ||
+                    (result == READ_EVENT &&
+                     (reading->kind != EVENT_OBSERVATION || reading->what != OBSERVATION_PROGRESS));
+    if (state->counters == NULL && is_line)
+        state->counters = counters_make();
+    if (is_line)
+        counters_note(state->counters, frame);
+    else if (is_fault && state->counters != NULL)
+        counters_mark(state->counters);
+}
+
 // Reads what is left of the line at hand.
 static enum decode_category read_rest(struct log_state *state, struct arena *arena,
                                       struct event *event, struct decode_fault *fault) {
@@ -164,6 +187,7 @@ static enum decode_category read_rest(struct log_state *state, struct arena *are
     enum read_result result = read_message(state, frame, message, &reading, &reader);
     state->rest = reading.rest;
     assert(state->rest.size == 0 || state->rest.size < message.size);
+    note_progress(state, result, &reading, frame);
     if (result == READ_BEGIN) {
         if (state->gather == NULL)
             state->gather = gather_make();
@@ -365,6 +389,46 @@ static enum decode_category next_block(struct log_state *state, struct arena *ar
     return give(state, result, &reading, &block.frame, block.text, event, fault);
 }
 
+static void put_progress(struct reading *reading, const struct counted *counted) {
+    const struct progress *progress = &counted->progress;
+    reading_clear(reading);
+    reading_begin(reading, OBSERVATION_PROGRESS);
+    reading_text(reading, FACT_STATE, SLICE("counting"));
+    reading_number(reading, FACT_COUNT, counted->rises);
+    if (counted->anew)
+        reading_number(reading, FACT_RESTARTS, 1);
+    if (progress->step >= 0)
+        reading_number(reading, FACT_ITERATION, progress->step);
+    if (progress->total >= 0)
+        reading_number(reading, FACT_TOTAL, progress->total);
+    if (progress->epoch[0] != '\0')
+        reading_text(reading, FACT_EPOCH, slice_of(progress->epoch));
+    if (progress->of_epoch)
+        reading_text(reading, FACT_SCOPE, SLICE("epoch"));
+}
+
+static enum decode_category next_progress(struct log_state *state, struct arena *arena,
+                                          struct event *event, struct decode_fault *fault) {
+    struct counted counted;
+    struct reading reading = {.arena = arena};
+    if (!counters_take(state->counters, &counted))
+        return DECODE_END;
+    put_progress(&reading, &counted);
+    event->position = counted.frame.position;
+    event->lines = 0; // it was counted when it came
+    event->raw = raw_of_block(state, &counted.frame, counted.text, arena);
+    enum decode_category category =
+        give(state, READ_EVENT, &reading, &counted.frame, counted.text, event, fault);
+    return category == DECODE_OK ? DECODE_BESIDE : category;
+}
+
+// What was found besides the line at hand.
+static enum decode_category next_found(struct log_state *state, struct arena *arena,
+                                       struct event *event, struct decode_fault *fault) {
+    enum decode_category category = next_progress(state, arena, event, fault);
+    return category == DECODE_END ? next_block(state, arena, event, fault) : category;
+}
+
 enum decode_category log_next(void *memory, struct arena *arena, struct event *event,
                               struct decode_fault *fault) {
     struct log_state *state = memory;
@@ -375,7 +439,7 @@ enum decode_category log_next(void *memory, struct arena *arena, struct event *e
         if (category == DECODE_OK)
             return category;
     }
-    enum decode_category category = next_block(state, arena, event, fault);
+    enum decode_category category = next_found(state, arena, event, fault);
     if (category != DECODE_END)
         return category;
     if (state->more.size > 0)
@@ -385,15 +449,17 @@ enum decode_category log_next(void *memory, struct arena *arena, struct event *e
     if (step != FRAME_END || !state->finishing)
         return take_frame(state, step, arena, event, fault);
     state->finishing = false;
-    if (state->gather == NULL)
-        return DECODE_END;
-    gather_finish(state->gather);
-    return next_block(state, arena, event, fault);
+    if (state->gather != NULL)
+        gather_finish(state->gather);
+    if (state->counters != NULL)
+        counters_finish(state->counters);
+    return next_found(state, arena, event, fault);
 }
 
 bool log_holds(const void *memory) {
     const struct log_state *state = memory;
-    return gather_holds(state->gather) || (state->frames != NULL && frame_holds(state->frames));
+    return counters_hold(state->counters) || gather_holds(state->gather) ||
+           (state->frames != NULL && frame_holds(state->frames));
 }
 
 void log_finish(void *memory) {

@@ -17,7 +17,7 @@
 // -- a format: a letter says what becomes of the record -------------------------------------------
 
 // "n": nothing; "x": refused; "t": refused, and told of; "N": its job is the text "none"; "j": has
-// a job; else an event.
+// a job; "b": sums up others; else an event.
 static enum decode_category decode_letter(void *state, struct slice record, struct arena *arena,
                                           struct event *event, struct decode_fault *fault) {
     (void)state;
@@ -31,6 +31,8 @@ static enum decode_category decode_letter(void *state, struct slice record, stru
         event->job = telemetry->job = intern(letter == 'N' ? SLICE("none") : SLICE("own"));
     if (letter == 'n')
         return DECODE_NOTHING;
+    if (letter == 'b')
+        return DECODE_BESIDE;
     if (letter != 'x' && letter != 't')
         return DECODE_OK;
     *fault = (struct decode_fault){.category = DECODE_BAD_JSON, .told = letter == 't'};
@@ -561,6 +563,19 @@ START_TEST(refused_records_may_be_told_of) {
 }
 END_TEST
 
+START_TEST(what_sums_up_others_is_counted_nowhere) {
+    make(8, false);
+    struct source *source = source_named("/a");
+    ck_assert_int_eq(offer(source, "e"), DECODE_OK);
+    ck_assert_int_eq(offer(source, "b"), DECODE_OK);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 2);
+    ck_assert_uint_eq(feed_accepted(feed), 1);
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 1);
+    ck_assert_uint_eq(feed_source_figures(source)->other, 0);
+}
+END_TEST
+
 // It did not come to the decoder, which makes an event of it all the same where it can.
 START_TEST(what_never_got_to_a_decoder_may_be_told_of) {
     make(8, false);
@@ -780,6 +795,7 @@ int main(void) {
     tcase_add_test(tests, events_made_elsewhere_are_taken_in_order);
     tcase_add_test(tests, what_is_parsed_counts_for_its_record_only);
     tcase_add_test(tests, refused_records_may_be_told_of);
+    tcase_add_test(tests, what_sums_up_others_is_counted_nowhere);
     tcase_add_test(tests, what_never_got_to_a_decoder_may_be_told_of);
     tcase_add_test(tests, what_is_held_is_finished);
     tcase_add_test(tests, held_records_that_are_refused_are_told_of);

@@ -148,7 +148,7 @@ static void map_rank(int rank, const char *node, const char *address) {
     ranks[0] = (struct rank_place){.rank = rank, .node = intern(slice_of(node)), .address = pci};
     events[0] =
         (struct event){.time_ns = BEGIN, .rank = rank, .kind = EVENT_RANK_MAP, .place = &ranks[0]};
-    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1, .kinds = UINT32_MAX};
     processor_incident.processor.consume(incident, &told);
 }
 
@@ -384,7 +384,7 @@ END_TEST
 
 static void tell(struct event event) {
     events[0] = event;
-    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1, .kinds = UINT32_MAX};
     processor_incident.processor.consume(incident, &told);
 }
 
@@ -531,7 +531,7 @@ static void map_user(int rank, const char *job, double at, struct rank_place pla
                                .rank = rank,
                                .kind = EVENT_RANK_MAP,
                                .place = &ranks[0]};
-    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1, .kinds = UINT32_MAX};
     processor_incident.processor.consume(incident, &told);
 }
 
@@ -557,7 +557,7 @@ static void sample_gpu(const char *uuid, const char *address) {
     struct gpu_scrape scrape = {.samples = &sample, .count = 1};
     ck_assert(pci_parse(slice_of(address), &sample.address));
     events[0] = (struct event){.time_ns = BEGIN, .kind = EVENT_GPU_SAMPLE, .gpus = &scrape};
-    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1, .kinds = UINT32_MAX};
     processor_incident.processor.consume(incident, &told);
 }
 
@@ -741,7 +741,7 @@ START_TEST(the_oldest_ranks_make_room) {
     ck_assert(pci_parse(SLICE("00000000:45:00.0"), &address));
     ranks[0] = (struct rank_place){.node = intern(SLICE("node-b")), .address = address};
     events[0] = (struct event){.kind = EVENT_RANK_MAP, .place = &ranks[0]};
-    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1, .kinds = UINT32_MAX};
     for (int32_t rank = 0; rank < MOST + BEYOND; rank++) {
         ranks[0].rank = events[0].rank = rank;
         events[0].time_ns = BEGIN + (uint64_t)rank;

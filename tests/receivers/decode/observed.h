@@ -32,6 +32,9 @@ struct observed {
 
 static const uint64_t OBSERVED_NOW = UINT64_C(1773964800000000000); // 2026-03-20T00:00:00Z
 
+// Whether inputs end; then what sums up other records is told, too.
+static bool observed_ends;
+
 __attribute__((format(printf, 2, 3))) static inline void observed_put(struct observed *observed,
                                                                       const char *format, ...) {
     va_list arguments;
@@ -87,7 +90,7 @@ static inline void observed_settle(struct observed *observed, enum decode_catego
     if (category == DECODE_HELD)
         return;
     observed->lines += event->lines;
-    if (category == DECODE_OK)
+    if (category == DECODE_OK || (category == DECODE_BESIDE && observed_ends))
         observed_event(observed, event);
     if (!decode_refused(category))
         return;
@@ -134,7 +137,8 @@ static inline void *observed_open(const struct decoder_type *type, const char *n
     struct decoder_input input = {.path = SLICE("input"),
                                   .observed_ns = OBSERVED_NOW,
                                   .node = slice_of(node),
-                                  .is_file = true};
+                                  .is_file = true,
+                                  .ends = observed_ends};
     if (type->begin != NULL)
         type->begin(state, &input);
     return state;
