@@ -210,8 +210,7 @@ static const char *const COUNTING_NOTHING[] = {
     "2026-03-01 08:00:00 ERROR step 7: record could not be read",
     "FloatingPointError: loss is nan at step 501",
     "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
-    "01/05/2026 10:11:12 - INFO - accelerate.accelerator - Saving current state to "
-    "out/checkpoint-4",
+    "01/05/2026 10:11:12 - INFO - accelerate.accelerator - Saving current state to out/c-4",
     "2026-03-01T08:00:00Z gpu-a kernel: mlx5_core 0000:5c:00.0: Port: 1 Link DOWN",
     "=> loaded checkpoint 'checkpoint.pth.tar' (epoch 3)",
 };
