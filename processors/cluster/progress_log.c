@@ -45,6 +45,7 @@ void progress_log_keep(struct progress_log *log, const struct event *event, stru
     struct slice epoch = SLICE(""), scope = SLICE("");
     int64_t rises = number_of(observation, FACT_COUNT);
     int64_t local_rank = number_of(observation, FACT_LOCAL_RANK);
+    int64_t task = number_of(observation, FACT_TASK);
     observation_text(observation, FACT_EPOCH, &epoch);
     observation_text(observation, FACT_SCOPE, &scope);
     row->time_ns = event->time_ns;
@@ -57,6 +58,7 @@ void progress_log_keep(struct progress_log *log, const struct event *event, stru
     row->node = event->node;
     row->rank = event->rank;
     row->local_rank = local_rank > INT32_MAX ? -1 : (int32_t)local_rank;
+    row->task = task > INT32_MAX ? -1 : (int32_t)task;
     row->rises = rises < 0 ? 0 : rises > UINT16_MAX ? UINT16_MAX : (uint32_t)rises;
     row->of_epoch = slice_equal(scope, SLICE("epoch"));
     row_text_put(row->epoch, sizeof row->epoch, epoch);
@@ -81,7 +83,8 @@ struct progress_index {
 static int compare_writers(const struct progress_row *a, const struct progress_row *b) {
     return COMPARE_KEYS(COMPARE(a->key.source, b->key.source), COMPARE(a->job, b->job),
                         COMPARE(a->node, b->node), COMPARE(a->rank, b->rank),
-                        COMPARE(a->local_rank, b->local_rank), COMPARE(a->pid, b->pid));
+                        COMPARE(a->local_rank, b->local_rank), COMPARE(a->task, b->task),
+                        COMPARE(a->pid, b->pid));
 }
 
 static int compare_entries(const void *left, const void *right) {
@@ -124,7 +127,8 @@ static bool is_same_writer(const struct progress_row *row, const struct progress
     bool same = false;
     bool may = agrees(row->job, who->job) && agrees(row->node, who->node) &&
                may_be(row->rank, who->rank, &same) &&
-               may_be(row->local_rank, who->local_rank, &same) && may_be(row->pid, who->pid, &same);
+               may_be(row->local_rank, who->local_rank, &same) &&
+               may_be(row->task, who->task, &same) && may_be(row->pid, who->pid, &same);
     return may && same;
 }
 

@@ -28,7 +28,7 @@ struct progress_row {
     int64_t iteration, total; // -1: not said
     int64_t pid;
     string_id job, node;
-    int32_t rank, local_rank;
+    int32_t rank, local_rank, task;
     uint32_t rises;    // since what was told of the writer before
     uint32_t of_epoch; // 1: the iteration is counted anew in each epoch
     uint32_t anew;     // 1: it counted from lower on since then
@@ -61,7 +61,7 @@ struct progress_who {
     uint64_t position, time_ns;
     uint64_t until_position, until_ns; // what is counted later is of another start; 0: no end
     int64_t pid;
-    int32_t rank, local_rank;
+    int32_t rank, local_rank, task;
 };
 
 struct progress_after {

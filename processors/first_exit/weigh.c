@@ -239,7 +239,8 @@ static struct progress_after counted_after(const struct exit_list *list,
                                .pid = note->pid >= 0 ? note->pid : process->pid,
                                .rank = note->rank >= 0 ? note->rank : process->rank,
                                .local_rank =
-                                   note->local_rank >= 0 ? note->local_rank : process->local_rank};
+                                   note->local_rank >= 0 ? note->local_rank : process->local_rank,
+                               .task = note->task};
     return progress_after(list->progress, &who);
 }
 

@@ -345,7 +345,8 @@ static void mark_counted_past(struct unexplained *self, uint64_t now_ns, struct 
                                    .time_ns = is_timed ? sign->last_ns : 0,
                                    .pid = sign->pid,
                                    .rank = sign->key.rank,
-                                   .local_rank = sign->local_rank};
+                                   .local_rank = sign->local_rank,
+                                   .task = -1};
         struct progress_after after = progress_after(index, &who);
         if (ended ? progress_survived(&after) : progress_went_on(&after))
             sign->flags |= SIGN_EXPLAINED;

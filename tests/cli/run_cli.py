@@ -307,7 +307,7 @@ class Suite:
                                               KILLED).text())[0]
         self.expect(0, "analyze", "--explain", one["id"], KILLED, out=["Evidence"])
         # Of one moment each is shown where it stands.
-        self.expect(0, "analyze", "--explain", "unexplained", FIELD + "/38-panic-oops/input.log",
+        self.expect(0, "analyze", "--explain", "node_fault", FIELD + "/38-panic-oops/input.log",
                     out=[r"(?s)kernel_oops:.*input\.log:1\n.*kernel_panic:.*input\.log:4\n"])
         self.expect(0, "analyze", "--explain", one["id"][:12], KILLED, out=["Evidence"])
         self.expect(64, "analyze", "--explain", "nonsense\x1b[31m", KILLED, quiet="out", err=[
@@ -341,9 +341,9 @@ class Suite:
         # A job whose ranks waited in vain is not healthy; without dumps nobody knows for whom.
         self.expect(0, "analyze", EXITS + "/hang-2", out=[r"^Not explained: ", "more signs"])
         # What failed is named, also where no detector can say why.
-        self.expect(0, "analyze", FIELD + "/38-panic-oops/input.log",
-                    out=[r"^Not explained: .*the kernel"])
-        self.expect(2, "analyze", "--fail-on", "warning", FIELD + "/38-panic-oops/input.log")
+        self.expect(0, "analyze", FIELD + "/40-storage-errors/input.log",
+                    out=[r"^Not explained: .*I/O error"])
+        self.expect(2, "analyze", "--fail-on", "warning", FIELD + "/40-storage-errors/input.log")
         # Nor is what only this pipeline has no stage for.
         fault = FIELD + "/43-off-the-bus-syslog/input.log"
         self.expect(0, "analyze", fault, out=[r"GPU .*1d:00"])

@@ -41,7 +41,7 @@ static void setup(void) {
                                        .linger = {1000000},
                                        .max_message_size = {100000},
                                        .sender = "node",
-                                       .sending = {.timeout = {10 * INT64_C(1000000000)}}};
+                                       .sending = {.timeout = {60 * INT64_C(1000000000)}}};
     buffer_init(&out, 1 << 24);
     arena_init(&arena, 4096);
     start();

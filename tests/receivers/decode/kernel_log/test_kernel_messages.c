@@ -476,7 +476,7 @@ static const struct {
      "2 nic_health; nic=0000:5c:00.0; driver=mlx5_core; fatal=true\n"
      "4 nic_health; nic=0000:5c:00.0; driver=mlx5_core; syndrome=High temperature; fatal=false\n"
      "5 nic_command; nic=0000:5c:00.0; driver=mlx5_core\n"
-     "7 node_state; nic=0000:5c:00.1; driver=mlx5_core; state=up\n"
+     "7 node_state; nic=0000:5c:00.0; driver=mlx5_core; state=up\n"
      "9 nic_link; nic=0000:5c:00.0; driver=ice; state=down\n"
      "10 nic_link; nic=0000:04:00.0; device=eno1; driver=igb; state=up\n"
      "13 nic_link; device=eth1; state=down\n"
