@@ -6,18 +6,18 @@
 #include "pipeline/model/observation.h"
 
 #define SYSTEM_ADVICE                                                                              \
-    "Keep jobs away from {node} until it was looked at: its console, the event log of its board "  \
+    "Keep jobs away from {place} until it was looked at: its console, the event log of its board " \
     "(ipmitool sel elist), and what the kernel wrote before. Restart the job on other nodes."
 #define RESET_ADVICE                                                                               \
-    "Cordon {node} and reset {part}; reboot the node if that does not help, and have the device "  \
-    "checked if it fails again. Restart the job on other nodes."
+    "Cordon {place} and reset {device}; reboot the node if that does not help, and have the "      \
+    "device checked if it fails again. Restart the job on other nodes."
 
 static const struct node_cause CAUSES[] = {
     {"kernel_panic", PART_SYSTEM, 9, SEVERITY_CRITICAL, "drain_node",
      "Kernel panic on {node}: {said}", SYSTEM_ADVICE},
     {"memory_error", PART_SYSTEM, 8, SEVERITY_CRITICAL, "replace_hardware",
      "Memory of {node} failed: {said}",
-     "Drain {node} and have the memory module that the line names replaced. Restart the job on "
+     "Drain {place} and have the memory module that the line names replaced. Restart the job on "
      "other nodes."},
     {"machine_check", PART_SYSTEM, 7, SEVERITY_CRITICAL, "drain_node",
      "A hardware error of {node} was not corrected: {said}", SYSTEM_ADVICE},
@@ -25,48 +25,48 @@ static const struct node_cause CAUSES[] = {
      "A processor of {node} hung: {said}", SYSTEM_ADVICE},
     {"kernel_oops", PART_SYSTEM, 5, SEVERITY_ERROR, "drain_node",
      "The kernel of {node} failed: {said}",
-     "Drain {node} and reboot it: what the kernel holds may be damaged. Look for the driver that "
+     "Drain {place} and reboot it: what the kernel holds may be damaged. Look for the driver that "
      "the lines behind this one name."},
     {"gpu_lost", PART_GPU, 9, SEVERITY_CRITICAL, "drain_node", "{part} was lost: {said}",
-     "Cordon and drain {node} and reboot it; if a GPU is lost again, have it, its slot and its "
+     "Cordon and drain {place} and reboot it; if a GPU is lost again, have it, its slot and its "
      "power checked."},
     {"gpu_power", PART_GPU, 8, SEVERITY_CRITICAL, "replace_hardware", "{part} has no power: {said}",
-     "Drain {node} and have the power cables of its GPUs checked."},
+     "Drain {place} and have the power cables of its GPUs checked."},
     {"gpu_firmware", PART_GPU, 7, SEVERITY_CRITICAL, "reset_gpu",
      "{part} does not answer: its own processor (GSP, firmware) is silent: {said}", RESET_ADVICE},
     {"gpu_hardware", PART_GPU, 7, SEVERITY_CRITICAL, "reset_gpu",
      "{part} failed with a hardware error: {said}", RESET_ADVICE},
     {"gpu_unusable", PART_GPU, 6, SEVERITY_CRITICAL, "drain_node",
      "{part} could not be started: {said}",
-     "Cordon {node} and reset the device; reboot the node if that does not help. Jobs that need "
+     "Cordon {place} and reset the device; reboot the node if that does not help. Jobs that need "
      "all devices of the node cannot run there."},
     {"gpu_needs_reset", PART_GPU, 5, SEVERITY_CRITICAL, "reset_gpu",
      "{part} is marked for a reset and cannot be used: {said}", RESET_ADVICE},
     {"driver_mismatch", PART_GPU, 4, SEVERITY_ERROR, "drain_node",
      "The NVIDIA driver of {node} and its libraries are of different versions: {said}",
-     "Drain {node} and reboot it, or reload the driver: no CUDA program can start there before."},
+     "Drain {place} and reboot it, or reload the driver: no CUDA program can start there before."},
     {"nvswitch", PART_FABRIC, 9, SEVERITY_CRITICAL, "drain_node",
      "An NVSwitch of {node} cannot be used: {said}",
-     "Drain {node} and reboot it; have its NVSwitches checked if that does not help."},
+     "Drain {place} and reboot it; have its NVSwitches checked if that does not help."},
     {"fabric_manager", PART_FABRIC, 8, SEVERITY_CRITICAL, "drain_node",
      "The fabric manager of {node} does not run: {said}",
-     "Keep jobs away from {node}: CUDA programs cannot start there (error 802). Look why the "
+     "Keep jobs away from {place}: CUDA programs cannot start there (error 802). Look why the "
      "fabric manager failed (journalctl -u nvidia-fabricmanager), restart it, and reboot the node "
      "if a switch or GPU is missing."},
     {"imex", PART_FABRIC, 7, SEVERITY_ERROR, "drain_node", "IMEX of {node} died: {said}",
      "Restart nvidia-imex on all nodes of the NVLink domain, then the job."},
     {"multicast", PART_FABRIC, 6, SEVERITY_ERROR, "drain_node",
      "NVLink multicast (NVLS) could not be set up on {node}: {said}",
-     "A GPU of {node} is not registered with the fabric: look at nvidia-smi -q (Fabric), restart "
+     "A GPU of {place} is not registered with the fabric: look at nvidia-smi -q (Fabric), restart "
      "the fabric manager and reset the GPUs, then restart the job."},
     {"nvlink_setup", PART_FABRIC, 5, SEVERITY_ERROR, "drain_node",
      "NVLink of {node} was not set up: {said}",
-     "Keep jobs away from {node}: look at nvidia-smi nvlink -s and the fabric manager, reset the "
+     "Keep jobs away from {place}: look at nvidia-smi nvlink -s and the fabric manager, reset the "
      "GPUs, and reboot the node if links stay inactive."},
     {"iommu", PART_DEVICES, 5, SEVERITY_ERROR, "drain_node",
      "The IOMMU of {node} blocked memory accesses of {part}: {said}",
      "GPUs cannot reach one another or the network card: switch the IOMMU to passthrough "
-     "(iommu=pt) or off, and ACS off, in the settings of {node}; then restart the job."},
+     "(iommu=pt) or off, and ACS off, in the settings of {place}; then restart the job."},
 };
 _Static_assert(sizeof CAUSES / sizeof *CAUSES == NODE_CAUSES, "parts.h says how many");
 

@@ -25,7 +25,8 @@ struct node_cause {
     uint32_t grade; // of one part the gravest names the fault
     enum severity severity;
     const char *action;
-    // Templates: {part} is the GPU or device and its node, else the node; {said} the line.
+    // Templates: {part} is the GPU or device and its node, else the node; {said} the line. In an
+    // advice the same are {device} and {place}, which do without a name.
     const char *headline, *advice;
 };
 

@@ -113,9 +113,14 @@ void node_fault_verdict(const struct node_fault_config *config, const struct tol
     struct devices devices;
     find_devices(burst, &devices);
     struct slice text = {anchor->text, anchor->text_size};
+    const char *part = part_spoken(burst, &devices, arena);
+    const char *node = node_spoken(anchor->node, arena);
+    bool is_named = anchor->node != STRING_NONE;
     const struct text_field fields[] = {
-        {"part", part_spoken(burst, &devices, arena)},
-        {"node", node_spoken(anchor->node, arena)},
+        {"part", part},
+        {"node", node},
+        {"device", is_named ? part : "the device"},
+        {"place", is_named ? node : "the node"},
         {"said", text_shown(text, SAID_MAX_SHOWN, arena)},
         {NULL, NULL},
     };
