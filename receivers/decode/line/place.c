@@ -111,6 +111,24 @@ static bool read_copied_pods(struct slice path, struct frame *frame) {
     return false;
 }
 
+// "worker-<56 digits>-<job>-<pid>.err", "python-core-worker-<56 digits>_<pid>.log": what a worker
+// of Ray writes stands in several files.
+static bool read_ray_worker(struct slice name, struct frame *frame) {
+    enum { ID_SIZE = 56 };
+    struct slice id, stem, suffix, pid, rest = name;
+    uint64_t number;
+    bool is_core = text_skip(&rest, SLICE("python-core-worker-"));
+    if (!is_core && !text_skip(&rest, SLICE("worker-")))
+        return false;
+    id = text_until(rest, is_core ? '_' : '-');
+    if (id.size != ID_SIZE || !split_last(name, '.', &stem, &suffix) ||
+        !split_last(stem, is_core ? '_' : '-', &rest, &pid) ||
+        !text_number(pid, NUMBER_DIGITS_MAX, &number) || number == 0)
+        return false;
+    frame->pid = (int64_t)number;
+    return true;
+}
+
 void place_read(struct slice path, uint32_t world_size, struct frame *frame) {
     struct slice rest;
     if (text_find(path, SLICE("/log/pods/"), &rest) && read_pods(rest, frame))
@@ -121,6 +139,8 @@ void place_read(struct slice path, uint32_t world_size, struct frame *frame) {
         return;
     struct slice name = path, folders = {NULL, 0};
     split_last(path, '/', &folders, &name);
+    if (read_ray_worker(name, frame))
+        return;
     frame->rank = rank_in(name);
     if (frame->rank == RANK_NONE)
         frame->rank = rank_at_end(name, world_size);
