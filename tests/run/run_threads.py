@@ -4,9 +4,9 @@
 
     run_threads.py BINARY
 
-Files of some megabytes: training logs; telemetry of several ranks with lines that are broken, blank, too long, of
-other kinds and in other key orders between, tracebacks of several lines, compressed and not, with
-and without a newline at the end. Then a folder of many files: some that each bring names of their
+Files of some megabytes: training logs; telemetry of several ranks with lines that are broken,
+blank, too long, of other kinds and in other key orders between, tracebacks of several lines,
+compressed and not, with and without a newline at the end. Then a folder of many files: some that each bring names of their
 own, of every length up to several blocks, empty ones, what is not known, broken archives, logs that
 wait for the others, Flight Recorder dumps in JSON and as pickles, whole and broken, and one that is
 too long.
@@ -166,8 +166,6 @@ def many(folder):
         data = pickle.dumps(dump(rank, 50 + rank * 300), 2)
         put(folder, "pickles/node-%d/comm_lib_trace_rank_%d" % (rank // 4, rank),
             data[:-2] if rank == 5 else data)
-    for i, size in enumerate((0.2, 0.5, 1.2, 1.4, 3, 5)):  # likewise
-        put(folder, "node-5/log_%d.log" % i, ordinary(i, size).encode())
     put(folder, "node-1/kern.log", b"".join((XID % i).encode() for i in range(400)))
     put(folder, "node-1/train.log", "".join(TRACEBACK % ((i % 8,) * 4) for i in range(300)).encode())
 
@@ -206,8 +204,11 @@ def main(binary):
                     checks.equal(together, alone, "%s, %s with %d threads"
                                  % (inputs, alone[0], threads))
         many(os.path.join(folder, "many"))
-        put(folder, "train.log", ordinary(7, 4).encode())
-        for inputs in (["train.log"], ["many/node-5/*"], ["many"], ["many/**/*"], ["many/**/*", "--set", "receivers.file.node=node-1"],
+        put(folder, "train.log", ordinary(7, 2).encode())
+        for i, size in enumerate((0.2, 0.5, 1.2)):  # likewise
+            put(folder, "logs/log_%d.log" % i, ordinary(i, size).encode())
+        for inputs in (["train.log"], ["logs"], ["many"], ["many/**/*"],
+                       ["many/**/*", "--set", "receivers.file.node=node-1"],
                        ["many/node-0", "many/node-1", "--set",
                         "receivers.file.max_document_size=400KiB"]):
             one = outputs(binary, folder, 1, *inputs)
