@@ -6,10 +6,10 @@
 
 Files of some megabytes: training logs; telemetry of several ranks with lines that are broken,
 blank, too long, of other kinds and in other key orders between, tracebacks of several lines,
-compressed and not, with and without a newline at the end. Then a folder of many files: some that each bring names of their
-own, of every length up to several blocks, empty ones, what is not known, broken archives, logs that
-wait for the others, Flight Recorder dumps in JSON and as pickles, whole and broken, and one that is
-too long.
+compressed and not, with and without a newline at the end. Then a folder of many files: some that
+each bring names of their own, of every length up to several blocks, empty ones, what is not known,
+broken archives, logs that wait for the others, Flight Recorder dumps in JSON and as pickles, whole
+and broken, and one that is too long.
 """
 import gzip
 import json
