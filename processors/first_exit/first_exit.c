@@ -81,7 +81,7 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     detector_count_evicted(&self->base,
                            self->notes.note_bound.evicted + self->notes.place_bound.evicted +
                                self->notes.pods.bound.evicted + self->notes.xids.bound.evicted +
-                               self->notes.gpus.bound.evicted);
+                               self->notes.gpus.bound.evicted + self->notes.progress.bound.evicted);
     if (keyed_rows_count(&self->notes.notes) == 0)
         return;
     exits_gather(&self->notes, batch->names, now_ns, &list, batch->arena);

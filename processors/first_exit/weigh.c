@@ -322,11 +322,10 @@ static bool tells_exception(const struct exit_note *note) {
 
 // A process of which its own words are all that is known, and they tell of exceptions alone.
 static bool is_nameless(const struct exit_process *process) {
-    bool is_known = process->source == STRING_NONE || process->rank >= 0 ||
-                    process->local_rank >= 0 || process->pid >= 0 || process->unit != STRING_NONE;
-    for (uint32_t i = 0; i < process->note_count && !is_known; i++)
-        is_known = !tells_exception(process->notes[i]);
-    return !is_known && process->note_count > 0 && process->kind != EXIT_NONE;
+    bool is_all = is_nobodys(process) && process->note_count > 0 && process->kind != EXIT_NONE;
+    for (uint32_t i = 0; i < process->note_count && is_all; i++)
+        is_all = tells_exception(process->notes[i]);
+    return is_all;
 }
 
 // The exceptions of a log that do not say whose they are.
@@ -374,7 +373,7 @@ static void give_words(struct exit_process *process, const struct exit_process *
 // A traceback without a prefix is that of the only rank which the launcher, in the same log, says
 // to have failed: torch 2.1 and mpi4py write none. Several that say the same are those of all ranks
 // that failed, where there are as many, or where no rank says that it lost a peer: people paste a
-// part of a log. Where they differ, or may be of fewer, they stay a process of its own.
+// part of a log. Where they differ, or may be of fewer, each stays a process of its own.
 static void name_nameless(struct exit_list *list, struct exit_process *words) {
     struct nameless nameless = see_nameless(list, words);
     uint32_t all = 0, of_round = 0;

@@ -582,7 +582,7 @@ static void build(const struct unexplained *self, const struct failure *failure,
     for (uint32_t i = 0; i < failure->count; i++)
         ends = ends || (failure->signs[i]->flags & SIGN_ENDS) != 0;
     builder_begin(builder, arena, PATTERN, "failure");
-    bool quiet = failure->is_over || is_of_nobody(self, failure);
+    bool quiet = (failure->is_over && !ends) || is_of_nobody(self, failure);
     enum severity severity = quiet ? SEVERITY_INFO : ends ? SEVERITY_ERROR : SEVERITY_WARNING;
     builder_rate(builder, severity, CONFIDENCE, ends ? "inspect_rank" : "monitor");
     builder->verdict.job = failure->job;
@@ -658,7 +658,7 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
         row_bound_expire(&self->progress.rows, &self->progress.bound,
                          offsetof(struct progress_row, time_ns), now_ns - hold_ns);
     }
-    detector_count_evicted(&self->base, self->bound.evicted);
+    detector_count_evicted(&self->base, self->bound.evicted + self->progress.bound.evicted);
     self->round++;
     mark_explained(self, batch);
     mark_copies(self, batch->arena);
