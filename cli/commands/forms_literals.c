@@ -3,32 +3,45 @@
 // A text that many lines of a job hold that goes well makes reading its log slow.
 #include "cli/commands/forms_literals.h"
 
+#include "base/hash/hash.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "base/text/display.h"
+#include "receivers/decode/forms/literals.h"
 #include "receivers/decode/forms/needles.h"
 
+#include <assert.h>
 #include <stdlib.h>
-
-enum { SLOTS = 1 << 14 }; // more than there are texts to look for
 
 struct literal_count {
     struct slice text; // data NULL: free
     uint64_t lines, last;
 };
 
-static struct literal_count *find_count(struct literal_count *counts, struct slice text) {
-    uint64_t key = 0;
-    memcpy(&key, text.data, NEEDLE_SIZE);
-    size_t at = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 50);
-    while (counts[at].text.data != NULL && !slice_equal(counts[at].text, text))
-        at = (at + 1) % SLOTS;
-    counts[at].text = text;
-    return &counts[at];
+struct literal_counts {
+    struct literal_count *slots;
+    size_t size; // a power of two, more than there are texts to look for
+};
+
+static size_t slots_for(const struct forms *forms) {
+    size_t texts = FORM_LITERAL_COUNT, size = 1024;
+    for (uint32_t i = 0; i < forms_count(forms); i++)
+        texts += forms_at(forms, i)->text_count;
+    while (size < 2 * texts)
+        size *= 2;
+    return size;
+}
+
+static struct literal_count *find_count(const struct literal_counts *counts, struct slice text) {
+    size_t at = hash_folded(hash_slice(text)) & (counts->size - 1);
+    while (counts->slots[at].text.data != NULL && !slice_equal(counts->slots[at].text, text))
+        at = (at + 1) & (counts->size - 1);
+    counts->slots[at].text = text;
+    return &counts->slots[at];
 }
 
 static void count_line(const struct forms *forms, struct slice line, uint64_t number,
-                       struct literal_count *counts) {
+                       const struct literal_counts *counts) {
     struct needle_walk walk = {0};
     size_t place;
     bool certain;
@@ -74,17 +87,19 @@ static void print_count(const struct forms *forms, const struct literal_count *c
 }
 
 void forms_print_literals(const struct forms *forms, struct slice log, struct buffer *out) {
-    struct literal_count *counts = memory_zero(SLOTS, sizeof *counts);
+    struct literal_counts counts = {.size = slots_for(forms)};
+    counts.slots = memory_zero(counts.size, sizeof *counts.slots);
     uint64_t number = 0;
     while (log.size > 0) {
         // With its end: a text may hold that.
         size_t size = text_until(log, '\n').size;
         struct slice line = {log.data, size + (size < log.size)};
-        count_line(forms, line, ++number, counts);
+        count_line(forms, line, ++number, &counts);
         log = text_from(log, line.size);
     }
-    qsort(counts, SLOTS, sizeof *counts, compare);
-    for (int i = 0; i < SLOTS && counts[i].lines > 0; i++)
-        print_count(forms, &counts[i], out);
-    memory_give(counts);
+    qsort(counts.slots, counts.size, sizeof *counts.slots, compare);
+    assert(counts.slots[counts.size - 1].lines == 0);
+    for (size_t i = 0; counts.slots[i].lines > 0; i++)
+        print_count(forms, &counts.slots[i], out);
+    memory_give(counts.slots);
 }
