@@ -145,3 +145,23 @@ struct slice text_shorten(struct slice text, size_t max, enum text_unit unit, ch
     size = put(room, 0, word_front(rest, max + 1 - marked, unit));
     return (struct slice){room, put(room, size, MARK)};
 }
+
+static size_t digits_end(struct slice text, size_t at) {
+    while (at < text.size && text_is_digit(text.data[at]))
+        at++;
+    return at;
+}
+
+bool text_begins_like(struct slice text, struct slice start, size_t *size) {
+    size_t at = 0, in_text = 0;
+    while (at < start.size && in_text < text.size) {
+        if (text_is_digit(start.data[at]) && text_is_digit(text.data[in_text])) {
+            at = digits_end(start, at);
+            in_text = digits_end(text, in_text);
+        } else if (start.data[at++] != text.data[in_text++]) {
+            return false;
+        }
+    }
+    *size = in_text;
+    return at == start.size;
+}

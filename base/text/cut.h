@@ -128,3 +128,7 @@ enum {
 // Ids, which are compared, are not to be shortened: utf8_cut.
 // The text itself, or a slice of `room`, which has `max` bytes or TEXT_ROOM(max). O(max).
 struct slice text_shorten(struct slice text, size_t max, enum text_unit unit, char *room);
+
+// Whether the text begins as `start` does, but for its numbers: where one stands any may stand.
+// `size`: how much of the text that is. O(size of both).
+bool text_begins_like(struct slice text, struct slice start, size_t *size);

@@ -5,24 +5,9 @@
 #include "base/text/cut.h"
 #include "processors/first_exit/view.h"
 
-static void skip_digits(struct slice *text) {
-    while (text->size > 0 && text_is_digit(text->data[0]))
-        *text = text_from(*text, 1);
-}
-
 static bool same_but_numbers(struct slice a, struct slice b) {
-    while (a.size > 0 && b.size > 0) {
-        if (text_is_digit(a.data[0]) && text_is_digit(b.data[0])) {
-            skip_digits(&a);
-            skip_digits(&b);
-        } else if (a.data[0] == b.data[0]) {
-            a = text_from(a, 1);
-            b = text_from(b, 1);
-        } else {
-            return false;
-        }
-    }
-    return a.size == b.size;
+    size_t size;
+    return text_begins_like(a, b, &size) && size == a.size;
 }
 
 bool exit_notes_alike(const struct exit_note *a, const struct exit_note *b) {

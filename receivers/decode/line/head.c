@@ -20,24 +20,10 @@ static size_t head_of_beginning(struct slice line) {
     return memcmp(line.data + size, BEGINNING.data, BEGINNING.size) == 0 ? size : 0;
 }
 
-static size_t digits_end(struct slice text, size_t at) {
-    while (at < text.size && text_is_digit(text.data[at]))
-        at++;
-    return at;
-}
-
 // How much of the line has the shape of the head; 0: it begins otherwise.
 static size_t same_shape(struct slice head, struct slice line) {
-    size_t at = 0, in_line = 0;
-    while (at < head.size && in_line < line.size) {
-        if (text_is_digit(head.data[at]) && text_is_digit(line.data[in_line])) {
-            at = digits_end(head, at);
-            in_line = digits_end(line, in_line);
-        } else if (head.data[at++] != line.data[in_line++]) {
-            return 0;
-        }
-    }
-    return at == head.size ? in_line : 0;
+    size_t size;
+    return text_begins_like(line, head, &size) ? size : 0;
 }
 
 // Whether a byte may stand in a time, with its date.

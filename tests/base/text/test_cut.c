@@ -126,6 +126,23 @@ START_TEST(any_bytes) {
 }
 END_TEST
 
+// -1: the text begins otherwise.
+static const struct {
+    const char *text, *start;
+    int size;
+} LIKES[] = {
+    {"", "", 0},       {"a", "", 0},        {"", "a", -1},      {"ab", "a", 1},
+    {"a12b", "a3", 3}, {"a1b", "a123b", 3}, {"ab", "a1b", -1},  {"a1b", "ab", -1},
+    {"12", "3", 2},    {"12:07", "9:1", 5}, {"1-2", "1.2", -1}, {"a1", "a1b", -1},
+};
+
+START_TEST(a_beginning_may_have_other_numbers) {
+    size_t size = 99;
+    bool is_like = text_begins_like(slice_of(LIKES[_i].text), slice_of(LIKES[_i].start), &size);
+    ck_assert_int_eq(is_like ? (int)size : -1, LIKES[_i].size);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("cut");
     TCase *cases = tcase_create("cut");
@@ -136,6 +153,7 @@ int main(void) {
     tcase_add_test(cases, a_word_without_signs_is_cut_but_no_number);
     tcase_add_test(cases, scripts_without_blanks_are_cut_between_characters);
     tcase_add_test(cases, the_work_is_bounded);
+    tcase_add_loop_test(cases, a_beginning_may_have_other_numbers, 0, sizeof LIKES / sizeof *LIKES);
     tcase_add_test(cases, any_bytes);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
