@@ -69,6 +69,10 @@ static const struct advice ADVICE_ODD = {
     "fix_workload",
     "Find what {who} does in another way than the other ranks: a branch that it "
     "takes alone, or data of another length."};
+static const struct advice ADVICE_MISSING = {
+    "inspect_rank",
+    "Look at what {who} did instead and whether it was started at all: in its own log, and with "
+    "py-spy while it still runs."};
 static const struct advice ADVICE_NODE = {
     "drain_node",
     "Keep jobs away from {node} until it is mended: its ranks raised this and no "
@@ -511,12 +515,20 @@ static bool is_of_all(const struct exit_list *list, const struct exit_decision *
     return true;
 }
 
+// The others waited for it, and nobody says why it did not come.
+static bool is_missing(const struct exit_decision *decision) {
+    const struct exit_note *reason = decision->candidates[0].reason;
+    return reason != NULL && note_is_missing(reason);
+}
+
 static const char *headline_of(const struct exit_decision *decision) {
     bool is_job = decision->candidates[0].process == NO_PROCESS;
     if (decision->scope != SCOPE_ONE)
         return decision->is_alone ? "{Who} {what}; nothing says that they ended" : "{Who} {what}";
     if (decision->is_odd)
         return "{Who} called another collective than the others: it {what}";
+    if (is_missing(decision) && !decision->tied)
+        return "{Who} {what}, and the others waited for it in vain";
     return decision->is_alone ? "{Who} {what}; nothing says that it ended"
            : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
            : is_job           ? "{Who} {what}, and the ranks with it"
@@ -526,6 +538,8 @@ static const char *headline_of(const struct exit_decision *decision) {
 static struct advice advice_of(const struct exit_decision *decision) {
     if (decision->is_odd)
         return ADVICE_ODD;
+    if (is_missing(decision))
+        return ADVICE_MISSING;
     bool is_of_node = decision->scope == SCOPE_NODE_ALONE && decision->kind != EXIT_CUDA_OOM;
     bool is_of_all = decision->scope != SCOPE_ONE && decision->kind == EXIT_EXCEPTION;
     return is_of_node ? ADVICE_NODE : is_of_all ? ADVICE_ALL : ADVICE[decision->kind];

@@ -116,10 +116,12 @@ static void put_line(struct writing *writing, struct slice text) {
 }
 
 // Those that stand in the words.
-static const enum fact_key SAID[] = {FACT_PID,     FACT_PROCESS,   FACT_LIBRARY,   FACT_EXCEPTION,
-                                     FACT_MESSAGE, FACT_SIGNAL,    FACT_EXIT_CODE, FACT_REASON,
-                                     FACT_STATUS,  FACT_CONDITION, FACT_CONTAINER, FACT_JOB,
-                                     FACT_ERROR,   FACT_PEER,      FACT_JOINED,    FACT_EXPECTED};
+static const enum fact_key SAID[] = {FACT_PID,       FACT_PROCESS,        FACT_LIBRARY,
+                                     FACT_EXCEPTION, FACT_MESSAGE,        FACT_SIGNAL,
+                                     FACT_EXIT_CODE, FACT_REASON,         FACT_STATUS,
+                                     FACT_CONDITION, FACT_CONTAINER,      FACT_JOB,
+                                     FACT_ERROR,     FACT_PEER,           FACT_JOINED,
+                                     FACT_EXPECTED,  FACT_LAST_EXCEPTION, FACT_LAST_MESSAGE};
 
 static enum fact_key key_named(const char *name, size_t size) {
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {

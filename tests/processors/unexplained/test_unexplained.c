@@ -545,6 +545,18 @@ START_TEST(the_peer_that_was_lost_is_named) {
 }
 END_TEST
 
+START_TEST(what_ended_a_chain_of_exceptions_is_said) {
+    struct event *event = say(1, NULL, 0, OBSERVATION_EXCEPTION);
+    add_text(event, FACT_EXCEPTION, "DistNetworkError");
+    add_text(event, FACT_LAST_EXCEPTION, "RendezvousConnectionError");
+    add_text(event, FACT_LAST_MESSAGE, "The connection to the C10d store has failed.");
+    add_text(event, FACT_MESSAGE, "failed to recv, got 0 bytes");
+    says(judge(true),
+         "rank 0: raised DistNetworkError: failed to recv, got 0 bytes; then "
+         "RendezvousConnectionError: The connection to the C10d store has failed.");
+}
+END_TEST
+
 START_TEST(how_many_of_how_many_joined_is_said) {
     struct event *event = say(1, NULL, RANK_NONE, OBSERVATION_RENDEZVOUS_TIMEOUT);
     add(event, FACT_TASK, 3);
@@ -575,6 +587,7 @@ int main(void) {
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
     tcase_add_test(tcase, the_peer_that_was_lost_is_named);
+    tcase_add_test(tcase, what_ended_a_chain_of_exceptions_is_said);
     tcase_add_test(tcase, how_many_of_how_many_joined_is_said);
     tcase_add_test(tcase, a_node_that_is_ready_again_is_told_as_over);
     tcase_add_test(tcase, what_is_over_comes_after_what_is_not);
