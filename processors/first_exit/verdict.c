@@ -545,6 +545,16 @@ static struct advice advice_of(const struct exit_decision *decision) {
     return is_of_node ? ADVICE_NODE : is_of_all ? ADVICE_ALL : ADVICE[decision->kind];
 }
 
+// A program need not be mended where something else gave way.
+static const char *action_of(const struct exit_decision *decision, enum restart restart) {
+    const char *action = advice_of(decision).action;
+    if (strcmp(action, "fix_workload") != 0)
+        return action;
+    return restart == RESTART_HELPS       ? "restart_app"
+           : restart == RESTART_ELSEWHERE ? "inspect_rank"
+                                          : action;
+}
+
 // With at most `max` characters of what an exception says.
 static void fill_texts(struct verdict_builder *builder, const struct exit_list *list,
                        const struct exit_decision *decision, size_t max) {
@@ -670,8 +680,9 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     const struct exit_round *round = &list->rounds[decision->round];
     builder_begin(builder, builder->arena, PATTERN, KINDS[decision->kind]);
     builder->entity_max = ENTITIES_MAX;
+    enum restart restart = exit_restart(decision);
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
-                 advice_of(decision).action);
+                 action_of(decision, restart));
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
     bool is_place = decision->candidates[0].process == NO_PROCESS;
@@ -687,6 +698,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     }
     tell_launchers_word(builder, list, decision);
     set_attributes(builder, list, decision);
+    restart_tell(builder, restart);
     if (is_certain(decision))
         exit_tell_xids(config, list, &decision->candidates[0], builder);
     uint64_t begin_ns =

@@ -338,6 +338,13 @@ static void set_process(struct sign *sign, const struct event *event) {
         sign->flags |= SIGN_PROCESS;
 }
 
+// SIGHUP, SIGINT, SIGTERM
+static bool asks_to_end(const struct observation *observation) {
+    int64_t signal = -1;
+    observation_number(observation, FACT_SIGNAL, &signal);
+    return signal == 1 || signal == 2 || signal == 15;
+}
+
 static void fill(struct sign *sign, const struct sign_kind *kind, const struct event *event,
                  struct arena *arena) {
     sign->time_ns = event->time_ns;
@@ -346,6 +353,8 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
     sign->flags = kind->flags | time_flags(event);
     if (observation_is(event->observation, FACT_VICTIM, false))
         sign->flags |= SIGN_FOLLOWS;
+    if (asks_to_end(event->observation))
+        sign->flags |= SIGN_TOLD;
     set_process(sign, event);
     struct writing writing;
     writing.observation = event->observation;
