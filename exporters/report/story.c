@@ -411,3 +411,21 @@ const char *story_progress(const struct verdict *verdict, struct arena *arena) {
                                     : NULL;
     return arena_format(arena, "the job got to %s; its last checkpoint is %s", place, checkpoint);
 }
+
+// -- a restart ------------------------------------------------------------------------------------
+
+const char *story_restart(const struct verdict *verdict) {
+    static const struct {
+        const char *name, *words;
+    } ROWS[] = {
+        {"helps", "helps, as it is"},
+        {"in_vain", "is in vain until something is changed"},
+        {"elsewhere", "helps only without what is named here, or after its repair"},
+        {"stopped", "is for whoever stopped the job to decide"},
+    };
+    const struct attribute *said = verdict_attribute(verdict, "culprit.restart");
+    for (size_t i = 0; said != NULL && i < sizeof ROWS / sizeof *ROWS; i++)
+        if (slice_equal(said->value, slice_of(ROWS[i].name)))
+            return ROWS[i].words;
+    return NULL;
+}

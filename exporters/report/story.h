@@ -58,5 +58,7 @@ struct slice story_launcher_named(const struct verdict *verdict, struct arena *a
 // "the job got to step 4,120 of 50,000; its last checkpoint is 4,000"; a text of events, to be made
 // safe. NULL: it is not known.
 const char *story_progress(const struct verdict *verdict, struct arena *arena);
+// Whether it helps to start the job again as it is. NULL: it is not known.
+const char *story_restart(const struct verdict *verdict);
 // Whether the verdict counts that rank among its victims.
 bool story_launcher_named_victim(const struct verdict *verdict);

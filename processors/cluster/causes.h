@@ -3,15 +3,7 @@
 // processors/cluster/tables/causes.tsv, made into C by the build. Texts are static.
 #pragma once
 
-#include "base/slice.h"
-
-enum restart {
-    RESTART_UNKNOWN,
-    RESTART_HELPS,
-    RESTART_IN_VAIN,   // the same comes again until somebody changes something
-    RESTART_ELSEWHERE, // without the node or the device, or after its repair
-    RESTART_STOPPED,   // it was stopped on purpose: to start it again is somebody's decision
-};
+#include "processors/cluster/restart.h"
 
 struct cause_row {
     const char *words;

@@ -111,6 +111,16 @@ const struct progress_index *progress_index_make(const struct progress_log *log,
     return index;
 }
 
+static uint32_t end_of_writer(const struct progress_index *index, uint32_t writer) {
+    return writer + 1 < index->writer_count ? index->firsts[writer + 1] : index->count;
+}
+
+const struct progress_row *progress_next_writer(const struct progress_index *index, uint32_t *at) {
+    if (*at >= index->writer_count)
+        return NULL;
+    return index->entries[end_of_writer(index, (*at)++) - 1].row;
+}
+
 // -- who went on ----------------------------------------------------------------------------------
 
 static bool agrees(string_id a, string_id b) {
@@ -205,10 +215,8 @@ static void add_writer(const struct progress_index *index, uint32_t first, uint3
 struct progress_after progress_after(const struct progress_index *index,
                                      const struct progress_who *who) {
     struct progress_after after = {0};
-    for (uint32_t i = 0; i < index->writer_count; i++) {
-        uint32_t end = i + 1 < index->writer_count ? index->firsts[i + 1] : index->count;
-        add_writer(index, index->firsts[i], end, who, &after);
-    }
+    for (uint32_t i = 0; i < index->writer_count; i++)
+        add_writer(index, index->firsts[i], end_of_writer(index, i), who, &after);
     return after;
 }
 

@@ -76,6 +76,8 @@ struct progress_index;
 // Of what is told up to `now_ns`, and of lines whose time is not known. In the arena. O(n log n).
 const struct progress_index *progress_index_make(const struct progress_log *log, uint64_t now_ns,
                                                  struct arena *arena);
+// The last that each writer told, one writer after the other; `*at` is 0 at first. NULL: no more.
+const struct progress_row *progress_next_writer(const struct progress_index *index, uint32_t *at);
 // O(writers log rows).
 struct progress_after progress_after(const struct progress_index *index,
                                      const struct progress_who *who);

@@ -64,6 +64,10 @@ static const struct exit_advice OF_ODD = {
     "fix_workload",
     "Find what {who} does in another way than the other ranks: a branch that it "
     "takes alone, or data of another length."};
+static const struct exit_advice OF_MISSING = {
+    "inspect_rank",
+    "Look at what {who} did instead and whether it was started at all: in its own log, and with "
+    "py-spy while it still runs."};
 static const struct exit_advice OF_NODE = {
     "drain_node",
     "Keep jobs away from {node} until it is mended: its ranks raised this and no "
@@ -103,6 +107,8 @@ struct exit_advice exit_advice(const struct exit_decision *decision, struct aren
     const struct cause_row *cause = cause_of(decision);
     if (decision->is_odd)
         return OF_ODD;
+    if (exit_is_missing(decision))
+        return OF_MISSING;
     if (cause != NULL)
         return by_cause(decision, cause, arena);
     if (decision->scope == SCOPE_NODE_ALONE && decision->kind != EXIT_CUDA_OOM)

@@ -420,7 +420,7 @@ static struct silence listen(const struct round_view *view) {
 // Who must have been it because all others are accounted for. Who is silent among ranks of several
 // jobs may be of one that is well.
 static bool find_silent(const struct round_view *view, struct exit_decision *decision,
-                        struct exit_candidate *found) {
+                        struct exit_candidate *found, struct arena *arena) {
     struct silence silence = listen(view);
     if (!silence.has_victims || view->list->rounds[view->round].is_mixed)
         return false;
@@ -434,6 +434,11 @@ static bool find_silent(const struct round_view *view, struct exit_decision *dec
         string_id node = view->list->processes[silence.silent_process].node;
         *found = by_silence(silence.silent_process, node, EXIT_CODE);
         return node != STRING_NONE && view_node(view, node)->has_launcher;
+    }
+    uint32_t quiet = silence.silent > 0 ? NO_PROCESS : exits_find_quiet(view, arena);
+    if (quiet != NO_PROCESS) {
+        *found = by_silence(quiet, view->list->processes[quiet].node, EXIT_CODE);
+        return true;
     }
     if (silence.silent > 0 || silence.mute_nodes != 1 ||
         !an_agent_lost_the_store(view, silence.mute_node))
@@ -485,7 +490,7 @@ static void decide(const struct round_view *view, struct exit_decision *decision
         candidates = all;
         count = all_count;
     }
-    if (count == 0 && find_silent(view, decision, &candidates[0]))
+    if (count == 0 && find_silent(view, decision, &candidates[0], arena))
         count = 1;
     if (count == 0)
         return;
@@ -512,7 +517,7 @@ static bool has_ended(const struct exit_list *list, uint32_t round) {
     return false;
 }
 
-struct exit_decision *exits_decide(const struct exit_list *list, struct arena *arena) {
+struct exit_decision *exits_decide(struct exit_list *list, struct arena *arena) {
     struct exit_decision *decisions = arena_zero(arena, list->round_count + 1, sizeof *decisions);
     uint32_t first = 0;
     for (uint32_t round = 0; round < list->round_count; round++) {

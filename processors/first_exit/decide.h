@@ -3,6 +3,7 @@
 #pragma once
 
 #include "processors/cluster/detector.h"
+#include "processors/cluster/restart.h"
 #include "processors/cluster/verdict_builder.h"
 #include "processors/first_exit/ends.h"
 
@@ -31,8 +32,11 @@ struct exit_decision {
     uint64_t time_ns; // of the end; 0: not known
 };
 
-// One decision for each round of the list.
-struct exit_decision *exits_decide(const struct exit_list *list, struct arena *arena);
+// One decision for each round of the list, which gets the processes that are named for their
+// silence and of which nothing else is told.
+struct exit_decision *exits_decide(struct exit_list *list, struct arena *arena);
+// restart.c: whether it helps to start the job again as it is.
+enum restart exit_restart(const struct exit_decision *decision);
 // verdict.c
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
                         const struct exit_decision *decision, struct verdict_builder *builder);

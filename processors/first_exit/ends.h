@@ -37,6 +37,9 @@ enum exit_ground {
 
 enum { NOTES_OF_PROCESS = 12, NO_PROCESS = UINT32_MAX, NO_ROUND = UINT32_MAX };
 
+// Processes that are known by what they counted alone: of the last rounds, one of each.
+enum { QUIET_MAX = 16 };
+
 struct exit_process {
     string_id node, job, unit, source; // source: of a log whose writer nobody names
     int64_t pid;                       // -1: not known
@@ -74,8 +77,8 @@ struct exit_round {
 struct exit_list {
     const struct exit_note **notes; // sorted by what they say
     uint32_t note_count;
-    struct exit_process *processes;
-    uint32_t process_count;
+    struct exit_process *processes; // behind them is room for QUIET_MAX more
+    uint32_t process_count, quiet_count;
     struct exit_round *rounds;
     uint32_t round_count;
     // Of lines that speak of a node or of the job.
@@ -85,6 +88,7 @@ struct exit_list {
     const struct xid_entry **xids; // by node and time
     uint32_t xid_count;
     const struct progress_index *progress;
+    const struct exit_writers *writers;
     const struct exit_note **ends; // that tell of an end or a stop, by source and position
     uint32_t end_count;
 };
@@ -149,6 +153,14 @@ const struct exit_logs *exits_see_logs(const struct exit_list *list, struct aren
 string_id exit_log_node(const struct exit_logs *logs, const struct exit_note *note);
 // Which rank the note's local rank is there; RANK_NONE: nobody says, or several.
 int32_t exit_log_rank(const struct exit_logs *logs, const struct exit_note *note);
+
+// -- writers.c ------------------------------------------------------------------------------------
+
+// Which rank each log is of, where each process of a job has one of its own. O(n log n).
+struct exit_writers;
+const struct exit_writers *exits_see_writers(const struct exit_list *list, struct arena *arena);
+// RANK_NONE: nobody says, or the log is of several.
+int32_t exit_writer_of(const struct exit_writers *writers, string_id source);
 
 // -- hosts.c --------------------------------------------------------------------------------------
 

@@ -44,10 +44,12 @@ static struct identity identity_of(const struct exit_note *note, const struct no
     return said;
 }
 
-// It names the process that it is of: its rank, or a task of srun's where tasks are ranks.
+// It names the process that it is of: its rank, or a task of srun's where tasks are ranks; or its
+// log is that of one process.
 static bool names_rank(const struct gathering *gathering, const struct exit_note *note) {
     return note->rank >= 0 || note->local_rank >= 0 ||
-           (gathering->tasks_are_ranks && note->task >= 0);
+           (gathering->tasks_are_ranks && note->task >= 0) ||
+           exit_writer_of(gathering->list->writers, note->key.source) >= 0;
 }
 
 // Lines of the node or the job, not of a process of it.
@@ -228,6 +230,8 @@ static void place_tasks(struct gathering *gathering, const struct exit_note *not
 static void learn_of_log(const struct gathering *gathering, const struct exit_note *note,
                          struct identity *said) {
     bool is_launchers = kind_is_launchers(note_kind(note));
+    if (said->rank < 0 && note_kind(note) != OBSERVATION_PEER_LOST)
+        said->rank = exit_writer_of(gathering->list->writers, note->key.source);
     if (said->rank >= 0 || (!is_launchers && said->local_rank < 0))
         return;
     if (said->node == STRING_NONE)
@@ -435,10 +439,12 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     gathering->tasks_left = count_tasks(list);
     gathering->capacity =
         keyed_rows_count(&from->places) + list->note_count + gathering->tasks_left;
-    list->processes = arena_take(arena, (gathering->capacity + 1) * sizeof *list->processes);
+    list->processes =
+        arena_take(arena, (gathering->capacity + (size_t)QUIET_MAX) * sizeof *list->processes);
     list->others = arena_take(arena, (count_hosts(list) + 1) * sizeof *list->others);
     list->xids = xid_log_sort(&from->xids, arena, &list->xid_count);
     list->progress = progress_index_make(&from->progress, now_ns, arena);
+    list->writers = exits_see_writers(list, arena);
     list_ends(list, &from->progress, arena);
     see_jobs(gathering, from, names);
     add_places(gathering, from, names, now_ns, arena);

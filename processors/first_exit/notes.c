@@ -451,24 +451,43 @@ static bool is_known(const struct exit_note *known, const struct exit_note *told
     return exit_notes_compare(known, told) <= 0;
 }
 
+static void keep_note(struct exit_notes *notes, struct exit_note *told, struct arena *scratch) {
+    if (told->key.source != STRING_NONE)
+        told->key.what = what_of(told);
+    const struct exit_note *known = keyed_rows_find(&notes->notes, &told->key);
+    if (known != NULL && is_known(known, told))
+        return;
+    struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &told->key,
+                                            offsetof(struct exit_note, time_ns), scratch);
+    told->head = note->head;
+    *note = *told;
+}
+
+// Who waited too long says for whom.
+static bool names_missing(const struct observation *observation, bool victim) {
+    bool waited = observation->kind == OBSERVATION_EXCEPTION ||
+                  observation->kind == OBSERVATION_COLLECTIVE_TIMEOUT;
+    return victim && waited && number_of(observation, FACT_PEER_RANK) >= 0;
+}
+
 static void take_observation(struct exit_notes *notes, const struct event *event,
                              struct arena *scratch) {
     const struct observation *observation = event->observation;
     enum telling_kind tells = kind_tells(observation->kind);
     if (tells == TELLS_NOTHING || !is_of_interest(observation))
         return;
+    bool victim = observation_is(observation, FACT_VICTIM, tells == TELLS_OF_VICTIM);
     struct exit_note told = {.key = key_of(event)};
-    fill_note(&told, event, observation_is(observation, FACT_VICTIM, tells == TELLS_OF_VICTIM),
-              scratch);
-    if (told.key.source != STRING_NONE)
-        told.key.what = what_of(&told);
-    const struct exit_note *known = keyed_rows_find(&notes->notes, &told.key);
-    if (known != NULL && is_known(known, &told))
+    fill_note(&told, event, victim, scratch);
+    keep_note(notes, &told, scratch);
+    if (!names_missing(observation, victim))
         return;
-    struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &told.key,
-                                            offsetof(struct exit_note, time_ns), scratch);
-    told.head = note->head;
-    *note = told;
+    told.key.kind = OBSERVATION_PEER_LOST;
+    told.type_size = told.text_size = 0;
+    told.reason_size =
+        put_text(told.reason, NOTE_REASON_MAX, SLICE("did not come to the barrier in time"));
+    tell_of_peer(&told, observation);
+    keep_note(notes, &told, scratch);
 }
 
 // Events about pods of which no object needs to be there: that their node is not ready, that the

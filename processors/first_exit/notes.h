@@ -131,6 +131,10 @@ static inline enum time_of note_time_of(const struct exit_note *note) {
 static inline bool note_is(const struct exit_note *note, enum note_flag flag) {
     return (note->flags & (uint32_t)flag) != 0;
 }
+// The others waited for it and say so, which is more than that they lost it.
+static inline bool note_is_missing(const struct exit_note *note) {
+    return note_kind(note) == OBSERVATION_PEER_LOST && note->reason_size > 0;
+}
 // A scheduler or a launcher lost the node.
 static inline bool note_is_node_loss(const struct exit_note *note) {
     return note_kind(note) == OBSERVATION_SLURM_NODE_FAILURE ||

@@ -466,6 +466,8 @@ static const char *headline_of(const struct exit_decision *decision) {
         return decision->is_alone ? "{Who} {what}; nothing says that they ended" : "{Who} {what}";
     if (decision->is_odd)
         return "{Who} called another collective than the others: it {what}";
+    if (exit_is_missing(decision) && !decision->tied)
+        return "{Who} {what}, and the others waited for it in vain";
     return decision->is_alone ? "{Who} {what}; nothing says that it ended"
            : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
            : is_job           ? "{Who} {what}, and the ranks with it"
@@ -614,6 +616,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     }
     tell_launchers_word(builder, list, decision);
     set_attributes(builder, list, decision);
+    restart_tell(builder, exit_restart(decision));
     if (is_certain(decision))
         exit_tell_xids(config, list, &decision->candidates[0], builder);
     uint64_t begin_ns =

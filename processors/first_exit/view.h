@@ -19,7 +19,7 @@ struct node_view {
 };
 
 struct round_view {
-    const struct exit_list *list;
+    struct exit_list *list;
     uint32_t round;
     uint32_t first, count; // of the processes, which are sorted by round
     struct node_view *nodes;
@@ -51,6 +51,13 @@ bool exit_was_stopped(const struct round_view *view, const struct exit_candidate
 // Returns how many candidates are left. O(count + nodes).
 uint32_t exits_join_stops(const struct round_view *view, struct exit_candidate *candidates,
                           uint32_t count);
+
+// -- Silence (quiet.c) ----------------------------------------------------------------------------
+
+// The only rank that counted, as others did, and then wrote nothing more, while all others tell how
+// they went. It becomes a process of the list; NO_PROCESS: there is none such.
+// O(processes of the round + writers).
+uint32_t exits_find_quiet(const struct round_view *view, struct arena *arena);
 
 // -- The same everywhere (alike.c) ----------------------------------------------------------------
 

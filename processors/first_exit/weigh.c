@@ -114,7 +114,7 @@ static struct finding find_own(const struct exit_note *note) {
     case OBSERVATION_LAUNCHER_FAILED:
         return of_report(note);
     case OBSERVATION_PEER_LOST:
-        return (struct finding){EXIT_CODE, GROUND_CODE};
+        return (struct finding){EXIT_CODE, note_is_missing(note) ? GROUND_KERNEL : GROUND_CODE};
     case OBSERVATION_KILLED:
         return by_status(note);
     case OBSERVATION_SLURM_TASK_EXIT:
@@ -168,6 +168,8 @@ static bool is_better(struct finding found, const struct exit_note *note,
                       const struct exit_process *process) {
     if (process->kind == EXIT_NONE || found.ground != process->ground)
         return process->kind == EXIT_NONE || found.ground > process->ground;
+    if (note_is_missing(note) != note_is_missing(process->reason))
+        return note_is_missing(process->reason); // what it says of itself
     if ((found.kind == EXIT_EXCEPTION) != (process->kind == EXIT_EXCEPTION))
         return process->kind == EXIT_EXCEPTION; // what is said more exactly
     return note->text_size > process->reason->text_size;

@@ -44,6 +44,8 @@ static int32_t status_signal(const struct exit_note *note) {
 }
 
 static const char *status_words(const struct exit_note *note, struct arena *arena) {
+    if (note_is_missing(note))
+        return arena_format(arena, "%.*s", (int)note->reason_size, note->reason);
     if (note_kind(note) == OBSERVATION_PEER_LOST)
         return "was lost to the others";
     int32_t signal = status_signal(note);
@@ -147,6 +149,7 @@ static const char *kind_words(enum observation_kind kind) {
         {OBSERVATION_NCCL_NET_ERROR, "NCCL reports an error of the network"},
         {OBSERVATION_NCCL_PEER_CLOSED, "it lost the connection to a peer"},
         {OBSERVATION_PEER_CLOSED, "it lost the connection to a peer"},
+        {OBSERVATION_PEER_LOST, "the others lost it"},
         {OBSERVATION_RENDEZVOUS_TIMEOUT, "the others did not join in time"},
         {OBSERVATION_SLURM_TASK_EXIT, "Slurm says that it ended"},
         {OBSERVATION_STORE_LOST, "it lost the connection to the store"},
@@ -181,6 +184,10 @@ const char *exit_note_words(const struct exit_note *note, size_t max, struct are
     switch (note_kind(note)) {
     case OBSERVATION_OOM_KILL:
         return "the kernel killed it because memory ran out";
+    case OBSERVATION_PEER_LOST:
+        return note_is_missing(note)
+                   ? arena_format(arena, "the others say that it %s", status_words(note, arena))
+                   : kind_words(OBSERVATION_PEER_LOST);
     case OBSERVATION_LAUNCHER_SIGNAL:
         return arena_format(arena, "its launcher sent it %s", signal_name(note->signal, arena));
     case OBSERVATION_LAUNCHER_FAILED:

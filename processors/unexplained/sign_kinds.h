@@ -37,7 +37,7 @@ SIGN(COLLECTIVE_TIMEOUT, FOLLOWS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(STORE_LOST, FOLLOWS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(RENDEZVOUS_TIMEOUT, FOLLOWS, "[only {joined} of {expected} joined: ][raised {exception}[: {message}]]|[{*}]")
 // Ranks: their own ends
-SIGN(EXCEPTION, ENDS, "[raised {exception}[: {message}]]|[{*}]")
+SIGN(EXCEPTION, ENDS, "[raised {exception}[: {message}][; then {last_exception}[: {last_message}]]]|[{*}]")
 SIGN(CUDA_OOM, ENDS, "ran out of GPU memory: [{message}]|[{*}]")
 SIGN(CUDA_ERROR, ENDS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(WORKER_KILLED, ENDS, "[raised {exception}[: {message}]]|[{*}]")

@@ -116,10 +116,12 @@ static void put_line(struct writing *writing, struct slice text) {
 }
 
 // Those that stand in the words.
-static const enum fact_key SAID[] = {FACT_PID,     FACT_PROCESS,   FACT_LIBRARY,   FACT_EXCEPTION,
-                                     FACT_MESSAGE, FACT_SIGNAL,    FACT_EXIT_CODE, FACT_REASON,
-                                     FACT_STATUS,  FACT_CONDITION, FACT_CONTAINER, FACT_JOB,
-                                     FACT_ERROR,   FACT_PEER,      FACT_JOINED,    FACT_EXPECTED};
+static const enum fact_key SAID[] = {FACT_PID,       FACT_PROCESS,        FACT_LIBRARY,
+                                     FACT_EXCEPTION, FACT_MESSAGE,        FACT_SIGNAL,
+                                     FACT_EXIT_CODE, FACT_REASON,         FACT_STATUS,
+                                     FACT_CONDITION, FACT_CONTAINER,      FACT_JOB,
+                                     FACT_ERROR,     FACT_PEER,           FACT_JOINED,
+                                     FACT_EXPECTED,  FACT_LAST_EXCEPTION, FACT_LAST_MESSAGE};
 
 static enum fact_key key_named(const char *name, size_t size) {
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
@@ -336,6 +338,13 @@ static void set_process(struct sign *sign, const struct event *event) {
         sign->flags |= SIGN_PROCESS;
 }
 
+// SIGHUP, SIGINT, SIGTERM
+static bool asks_to_end(const struct observation *observation) {
+    int64_t signal = -1;
+    observation_number(observation, FACT_SIGNAL, &signal);
+    return signal == 1 || signal == 2 || signal == 15;
+}
+
 static void fill(struct sign *sign, const struct sign_kind *kind, const struct event *event,
                  struct arena *arena) {
     sign->time_ns = event->time_ns;
@@ -344,6 +353,8 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
     sign->flags = kind->flags | time_flags(event);
     if (observation_is(event->observation, FACT_VICTIM, false))
         sign->flags |= SIGN_FOLLOWS;
+    if (asks_to_end(event->observation))
+        sign->flags |= SIGN_TOLD;
     set_process(sign, event);
     struct writing writing;
     writing.observation = event->observation;

@@ -29,6 +29,7 @@ enum sign_flag {
     SIGN_APP_LINE = 1 << 10,  // of EVENT_APP_LINE
     SIGN_OF_RECEIPT = 1 << 9, // of SIGN_TIMELESS: when it was received, else when it was written
     SIGN_STATE = 1 << 11,     // it lasts until its source says that it is over
+    SIGN_TOLD = 1 << 12,      // it ended by a signal that asks a process to end
 };
 
 struct sign_key {

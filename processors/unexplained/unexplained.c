@@ -9,6 +9,7 @@
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
 #include "processors/cluster/progress_log.h"
+#include "processors/cluster/restart.h"
 #include "processors/cluster/verdict_builder.h"
 #include "processors/cluster/xid_text.h"
 #include "processors/unexplained/repeats.h"
@@ -573,6 +574,59 @@ static bool is_of_nobody(const struct unexplained *self, const struct failure *f
     return (self->logs & ~(uint32_t)SEEN_KERNEL) == 0;
 }
 
+// What a sign of this kind says of a restart by itself.
+static enum restart restart_of_sign(const struct sign *sign) {
+    switch ((enum observation_kind)sign->key.kind) {
+    case OBSERVATION_JOB_STOPPED:
+    case OBSERVATION_SLURM_CANCELLED:
+    case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
+        return RESTART_STOPPED;
+    case OBSERVATION_LAUNCHER_FAILED:
+    case OBSERVATION_LAUNCHER_SUMMARY:
+    case OBSERVATION_SLURM_TASK_EXIT:
+        return (sign->flags & SIGN_TOLD) != 0 ? RESTART_STOPPED : RESTART_UNKNOWN;
+    case OBSERVATION_LAUNCH_FAILED:
+        return sign->key.node == STRING_NONE ? RESTART_IN_VAIN : RESTART_ELSEWHERE;
+    case OBSERVATION_OOM_KILL:
+    case OBSERVATION_SLURM_OOM:
+        return RESTART_IN_VAIN;
+    case OBSERVATION_SOFT_LOCKUP:
+    case OBSERVATION_HARD_LOCKUP:
+    case OBSERVATION_KERNEL_PANIC:
+    case OBSERVATION_MACHINE_CHECK:
+    case OBSERVATION_MEMORY_ERROR:
+    case OBSERVATION_IO_ERROR:
+    case OBSERVATION_FS_ERROR:
+    case OBSERVATION_NODE_CONDITION:
+    case OBSERVATION_HEALTH_EVENT:
+    case OBSERVATION_NODE_FAULT:
+        return RESTART_ELSEWHERE;
+    default:
+        return RESTART_UNKNOWN;
+    }
+}
+
+// srun lists tasks as killed behind a stop. NCCL's errors are those of a peer mostly, not always.
+static bool says_of_itself(const struct sign *sign) {
+    return sign->key.kind == OBSERVATION_NCCL_ERROR ||
+           ((sign->flags & SIGN_FOLLOWS) == 0 && sign->key.kind != OBSERVATION_SLURM_TASK_EXIT);
+}
+
+// What stopped the job may have followed from what somebody says of itself.
+static enum restart restart_of(const struct failure *failure) {
+    enum restart restart = RESTART_UNKNOWN;
+    bool own = false;
+    for (uint32_t i = 0; i < failure->count; i++) {
+        const struct sign *sign = failure->signs[i];
+        enum restart by_sign = restart_of_sign(sign);
+        own |= by_sign == RESTART_UNKNOWN && says_of_itself(sign);
+        if (restart == RESTART_UNKNOWN || by_sign == RESTART_ELSEWHERE ||
+            (by_sign == RESTART_IN_VAIN && restart != RESTART_ELSEWHERE))
+            restart = by_sign;
+    }
+    return restart == RESTART_STOPPED && own ? RESTART_UNKNOWN : restart;
+}
+
 static void build(const struct unexplained *self, const struct failure *failure,
                   struct verdict_builder *builder) {
     const struct sign *first = failure->signs[0];
@@ -587,6 +641,7 @@ static void build(const struct unexplained *self, const struct failure *failure,
     builder_rate(builder, severity, CONFIDENCE, ends ? "inspect_rank" : "monitor");
     builder->verdict.job = failure->job;
     builder_partial(builder, "nothing that was read says why");
+    restart_tell(builder, restart_of(failure));
     if (node != STRING_NONE)
         builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(node).data);
     tell_signs(builder, failure);

@@ -77,6 +77,8 @@ static void facts_append(struct page_view *view, const struct story *story) {
     card_entities(view, root);
     if (root->remediation.size > 0)
         card_fact(view, "what next", root->remediation);
+    if (story_restart(root) != NULL)
+        card_fact(view, "a restart", slice_of(story_restart(root)));
     if (took != NULL)
         card_fact(view, "took along", slice_of(took));
     card_moments(view, root);

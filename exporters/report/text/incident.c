@@ -120,6 +120,9 @@ static void facts_append(struct text_page *page, const struct verdict *verdict) 
     who_append(page, verdict);
     if (verdict->remediation.size > 0)
         page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
+    const char *restart = story_restart(verdict);
+    if (restart != NULL)
+        page_field(page, "a restart", "%s", restart);
     moments_append(page, verdict);
     page_field(page, "severity", "%s", severity_name(verdict->severity));
     const struct attribute *not_seen = verdict_attribute(verdict, "culprit.not_seen");

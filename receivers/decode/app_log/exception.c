@@ -166,9 +166,25 @@ static struct slice whole_message(const struct raised *raised, struct arena *are
     return (struct slice){both, message.size + 1 + next.size};
 }
 
+// "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 10000 ms", "Ranks 1, 3 failed to …": whom
+// the others waited for; of several the first.
+static void set_missing(struct slice message, struct reading *reading) {
+    struct slice behind, front;
+    uint64_t rank;
+    if (!text_find(message, SLICE(" failed to pass monitoredBarrier"), &behind))
+        return;
+    front = (struct slice){message.data, (size_t)(behind.data - message.data)};
+    if (text_begins(front, SLICE("[Rank ")) && !text_find(front, SLICE("]: "), &front))
+        return;
+    if ((text_skip(&front, SLICE("Rank ")) || text_skip(&front, SLICE("Ranks "))) &&
+        text_take_number(&front, 1, 9, &rank))
+        reading_number(reading, FACT_PEER_RANK, (int64_t)rank);
+}
+
 void exception_facts(const struct raised *raised, struct reading *reading) {
     struct slice type = last_part(raised->type), message = raised->message;
     bool is_own = is_port_in_use(message);
+    set_missing(message, reading);
     reading_text(reading, FACT_EXCEPTION, raised->type);
     exception_message(whole_message(raised, reading->arena), reading);
     if (!raised->cut && set_told(type, message, reading))

@@ -545,6 +545,53 @@ START_TEST(the_peer_that_was_lost_is_named) {
 }
 END_TEST
 
+START_TEST(what_ended_a_chain_of_exceptions_is_said) {
+    struct event *event = say(1, NULL, 0, OBSERVATION_EXCEPTION);
+    add_text(event, FACT_EXCEPTION, "DistNetworkError");
+    add_text(event, FACT_LAST_EXCEPTION, "RendezvousConnectionError");
+    add_text(event, FACT_LAST_MESSAGE, "The connection to the C10d store has failed.");
+    add_text(event, FACT_MESSAGE, "failed to recv, got 0 bytes");
+    says(judge(true),
+         "rank 0: raised DistNetworkError: failed to recv, got 0 bytes; then "
+         "RendezvousConnectionError: The connection to the C10d store has failed.");
+}
+END_TEST
+
+static const struct {
+    enum observation_kind kind;
+    const char *node;
+    int64_t signal;
+    enum observation_kind beside; // OBSERVATION_NONE: nothing
+    const char *restart;
+} RESTARTS[] = {
+    {OBSERVATION_SLURM_CANCELLED, NULL, -1, OBSERVATION_NONE, "stopped"},
+    {OBSERVATION_SLURM_CANCELLED, NULL, -1, OBSERVATION_SLURM_TASK_EXIT, "stopped"},
+    {OBSERVATION_SLURM_CANCELLED, NULL, -1, OBSERVATION_PEER_CLOSED, "stopped"},
+    {OBSERVATION_SLURM_CANCELLED, NULL, -1, OBSERVATION_EXCEPTION, "unknown"},
+    {OBSERVATION_SLURM_CANCELLED, NULL, -1, OBSERVATION_NCCL_ERROR, "unknown"},
+    {OBSERVATION_LAUNCHER_FAILED, "a", 15, OBSERVATION_NONE, "stopped"},
+    {OBSERVATION_LAUNCHER_FAILED, "a", 9, OBSERVATION_NONE, "unknown"},
+    {OBSERVATION_LAUNCHER_FAILED, "a", 9, OBSERVATION_LAUNCHER_TOLD_TO_STOP, "unknown"},
+    {OBSERVATION_LAUNCH_FAILED, NULL, -1, OBSERVATION_NONE, "in_vain"},
+    {OBSERVATION_LAUNCH_FAILED, "a", -1, OBSERVATION_NONE, "elsewhere"},
+    {OBSERVATION_LAUNCH_FAILED, NULL, -1, OBSERVATION_SLURM_CANCELLED, "in_vain"},
+    {OBSERVATION_OOM_KILL, "a", -1, OBSERVATION_NONE, "in_vain"},
+    {OBSERVATION_FS_ERROR, "a", -1, OBSERVATION_NONE, "elsewhere"},
+    {OBSERVATION_NFS_STALL, "a", -1, OBSERVATION_NONE, "unknown"},
+};
+
+START_TEST(whether_a_restart_helps) {
+    char said[64];
+    struct event *event = say(1, RESTARTS[_i].node, RANK_NONE, RESTARTS[_i].kind);
+    if (RESTARTS[_i].signal >= 0)
+        add(event, FACT_SIGNAL, RESTARTS[_i].signal);
+    if (RESTARTS[_i].beside != OBSERVATION_NONE)
+        say(2, NULL, 3, RESTARTS[_i].beside);
+    snprintf(said, sizeof said, "\"culprit.restart\":\"%s\"", RESTARTS[_i].restart);
+    says(judge(true), said);
+}
+END_TEST
+
 START_TEST(how_many_of_how_many_joined_is_said) {
     struct event *event = say(1, NULL, RANK_NONE, OBSERVATION_RENDEZVOUS_TIMEOUT);
     add(event, FACT_TASK, 3);
@@ -575,6 +622,8 @@ int main(void) {
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
     tcase_add_test(tcase, the_peer_that_was_lost_is_named);
+    tcase_add_test(tcase, what_ended_a_chain_of_exceptions_is_said);
+    tcase_add_loop_test(tcase, whether_a_restart_helps, 0, sizeof RESTARTS / sizeof *RESTARTS);
     tcase_add_test(tcase, how_many_of_how_many_joined_is_said);
     tcase_add_test(tcase, a_node_that_is_ready_again_is_told_as_over);
     tcase_add_test(tcase, what_is_over_comes_after_what_is_not);

@@ -270,6 +270,14 @@ static const struct {
      "CUDA kernel errors might be asynchronously reported\nException raised from f\nframe #0: g\n"
      "step 9",
      "1+5: abort rank=4 exception=c10::Error victim=no\n"},
+    {"terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+     "  what():  [enforce fail at external/gloo/gloo/transport/tcp/pair.cc:459] "
+     "op.preamble.length <= op.nbytes. 32 vs 4. ",
+     "1+2: abort exception=gloo::EnforceNotMet victim=yes\n"},
+    {"terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+     "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:446] "
+     "op.preamble.length <= op.nbytes. 8 vs 4",
+     "1+2: abort exception=gloo::EnforceNotMet\n"},
     {"terminate called without an active exception", "1+1: abort\n"},
     {"terminate called after throwing an instance of 'int'\nstep 9", "1+1: abort exception=int\n"},
     {"terminate called after throwing an instance of 'int'",

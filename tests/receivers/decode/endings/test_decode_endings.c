@@ -161,6 +161,16 @@ static const struct sample {
       "3+1 exception | rank=3 | exit_code=7 | exception=SystemExit | message=7",
       "4+1 exception | rank=4 | exception=RuntimeError | message=NCCL error of some kind",
       "5+1 exception | rank=5 | exception=ray.exceptions.RayTaskError(ValueError) | message=f"}},
+    // Whom the others waited for; of several the first.
+    {"[rank0]: RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 10000 ms\n"
+     "[rank0]: RuntimeError: [Rank 0]: Ranks 5, 7 failed to pass monitoredBarrier in 10000 ms\n"
+     "[rank0]: RuntimeError: 3 failed to pass monitoredBarrier in 10000 ms\n",
+     {"1+1 exception | rank=0 | peer_rank=1 | exception=RuntimeError | message=[Rank 0]: Rank 1 "
+      "failed to pass monitoredBarrier in 10000 ms | victim=yes",
+      "2+1 exception | rank=0 | peer_rank=5 | exception=RuntimeError | message=[Rank 0]: Ranks 5, "
+      "7 failed to pass monitoredBarrier in 10000 ms | victim=yes",
+      "3+1 exception | rank=0 | exception=RuntimeError | message=3 failed to pass "
+      "monitoredBarrier in 10000 ms | victim=yes"}},
     // A message that ends in a colon says more in the next line.
     {"[rank0]: Traceback (most recent call last):\n"
      "[rank0]:   File \"/w/a.py\", line 1, in f\n"
