@@ -394,6 +394,9 @@ static const struct {
      "closure",
      "1+1: store_lost rank=5 victim=yes\n1+0: peer_closed rank=3 victim=yes\n"},
     {"accepted SocketImpl(fd=81, addr=[node-02]:51044, remote=[node-00]:29500)", ""},
+    // Whose address stands in front wrote the line there.
+    {"(RayTrainWorker pid=41, ip=10.20.0.7) RuntimeError: Application timeout caused pair closure",
+     "1+1: peer_closed host=10.20.0.7 pid=41 address=10.20.0.7 victim=yes\n"},
     // other libraries
     {"[rank0]: tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down.",
      "1+1: exception rank=0 exception=tensorflow.python.framework.errors_impl.UnknownError "
