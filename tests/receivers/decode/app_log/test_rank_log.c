@@ -453,6 +453,29 @@ START_TEST(gathered_by_another) {
 }
 END_TEST
 
+// HCCL has one sentence for all; the code below it says whose fault it is.
+START_TEST(codes_of_npus_go_on_from_their_exception) {
+    static const struct {
+        const char *code, *kind;
+    } CODES[] = {{"EJ0001: 2026-01-05-10:11:12 Failed to start", ": exception rank=3"},
+                 {"EI0006: 2026-01-05-10:11:12 No socket", ": rendezvous_timeout rank=3"},
+                 {"EI00061: 2026-01-05-10:11:12 No socket", ": exception rank=3"},
+                 {"STEP 10006: 2026-01-05-10:11:12 No socket", ": exception rank=3"}};
+    struct told told;
+    char log[512];
+    snprintf(log, sizeof log,
+             "[rank3]: Traceback (most recent call last):\n"
+             "[rank3]:   File \"/a/train.py\", line 3, in <module>\n"
+             "[rank3]: RuntimeError: [ERROR] HCCL error in: x.cpp:64\n"
+             "[rank3]: [ERROR] 2026-01-05-10:11:12 (PID:7, Device:3, RankID:3) ERR02200 DIST call\n"
+             "[rank3]: %s\n",
+             CODES[_i].code);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    ck_assert_msg(strstr(told.said, CODES[_i].kind) != NULL, "%s", told.said);
+    ck_assert_msg((strstr(told.said, "code=EJ0001") != NULL) == (_i == 0), "%s", told.said);
+}
+END_TEST
+
 START_TEST(a_line_of_many_reports_is_bounded) {
     static const char report[] = "[rank1]: " TIMEOUT(8, 9);
     struct told told;
@@ -477,6 +500,7 @@ int main(void) {
     tcase_add_loop_test(cases, becomes, 0, sizeof CASES / sizeof *CASES);
     tcase_add_loop_test(cases, prefixes_say_nothing_wrong, 0, sizeof CASES / sizeof *CASES);
     tcase_add_test(cases, gathered_by_another);
+    tcase_add_loop_test(cases, codes_of_npus_go_on_from_their_exception, 0, 4);
     tcase_add_test(cases, a_line_of_many_reports_is_bounded);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
