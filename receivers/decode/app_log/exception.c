@@ -99,6 +99,26 @@ static bool is_port_in_use(struct slice message) {
     return contains_any(message, words, COUNT(words));
 }
 
+// A service that the program calls (a tracker, a bucket, a database) is no rank: an error of its
+// client is the end of who called it. The client shows in the type or in the place.
+static bool is_of_service(const struct raised *raised) {
+    static const struct slice clients[] = {
+        {"requests.", 9},      {"urllib3.", 8}, {"botocore.", 9},     {"aiohttp.", 8},
+        {"httpx.", 6},         {"wandb.", 6},   {"mlflow.", 7},       {"redis.", 6},
+        {"pymongo.", 8},       {"google.", 7},  {"azure.", 6},        {"huggingface_hub.", 16},
+        {"psycopg2.", 9},      {"openai.", 7},  {"http.client.", 12}, {"boto3.", 6},
+        {"urllib.error.", 13},
+    };
+    static const struct slice folders[] = {
+        {"/urllib3/", 9}, {"/requests/", 10}, {"/botocore/", 10},      {"/aiohttp/", 9},
+        {"/httpx/", 7},   {"/wandb/", 7},     {"/http/client.py", 15}, {"/redis/", 7},
+    };
+    struct traceback_place place;
+    return begins_any(raised->type, clients, COUNT(clients)) ||
+           (traceback_place(raised->place, &place) &&
+            contains_any(place.file, folders, COUNT(folders)));
+}
+
 // -- facts ----------------------------------------------------------------------------------------
 
 static struct slice bounded(struct slice text, struct arena *arena) {
@@ -168,7 +188,7 @@ static struct slice whole_message(const struct raised *raised, struct arena *are
 
 void exception_facts(const struct raised *raised, struct reading *reading) {
     struct slice type = last_part(raised->type), message = raised->message;
-    bool is_own = is_port_in_use(message);
+    bool is_own = is_port_in_use(message) || (!raised->cut && is_of_service(raised));
     reading_text(reading, FACT_EXCEPTION, raised->type);
     exception_message(whole_message(raised, reading->arena), reading);
     if (!raised->cut && set_told(type, message, reading))

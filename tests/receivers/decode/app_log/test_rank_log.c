@@ -476,6 +476,31 @@ START_TEST(codes_of_npus_go_on_from_their_exception) {
 }
 END_TEST
 
+// Of services that the program calls, as apart from its peers.
+static const struct {
+    const char *place, *raised;
+    bool is_own;
+} SERVICES[] = {
+    {"/p/urllib3/connectionpool.py", "ConnectionResetError: [Errno 104] Connection reset by peer",
+     true},
+    {"/p/train.py", "requests.exceptions.ConnectionError: Connection reset by peer", true},
+    {"/p/train.py", "ConnectionResetError: [Errno 104] Connection reset by peer", false},
+    {"/p/train.py", "requestsx.ConnectionError: Connection reset by peer", false},
+};
+
+START_TEST(a_service_is_no_peer) {
+    struct told told;
+    char log[512];
+    snprintf(log, sizeof log,
+             "[rank3]: Traceback (most recent call last):\n"
+             "[rank3]:   File \"%s\", line 3, in f\n[rank3]: %s\n",
+             SERVICES[_i].place, SERVICES[_i].raised);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    const char *victim = SERVICES[_i].is_own ? "victim=no" : "victim=yes";
+    ck_assert_msg(strstr(told.said, victim) != NULL, "%s", told.said);
+}
+END_TEST
+
 START_TEST(a_line_of_many_reports_is_bounded) {
     static const char report[] = "[rank1]: " TIMEOUT(8, 9);
     struct told told;
@@ -500,6 +525,7 @@ int main(void) {
     tcase_add_loop_test(cases, becomes, 0, sizeof CASES / sizeof *CASES);
     tcase_add_loop_test(cases, prefixes_say_nothing_wrong, 0, sizeof CASES / sizeof *CASES);
     tcase_add_test(cases, gathered_by_another);
+    tcase_add_loop_test(cases, a_service_is_no_peer, 0, sizeof SERVICES / sizeof *SERVICES);
     tcase_add_loop_test(cases, codes_of_npus_go_on_from_their_exception, 0, 4);
     tcase_add_test(cases, a_line_of_many_reports_is_bounded);
     suite_add_tcase(suite, cases);
