@@ -480,7 +480,14 @@ static void decide(const struct round_view *view, struct exit_decision *decision
         count = 1;
         decision->is_odd = true;
     }
-    decision->scope = exits_find_scope(view, all, &all_count, candidates, odd == NULL ? count : 0);
+    struct exit_candidate pair[2];
+    bool is_pair = count > 0 && exits_find_pair(view, all, all_count, &candidates[0], pair);
+    if (is_pair) {
+        memcpy(candidates, pair, sizeof pair);
+        count = 2;
+    }
+    decision->scope =
+        exits_find_scope(view, all, &all_count, candidates, odd == NULL && !is_pair ? count : 0);
     if (decision->scope != SCOPE_ONE) {
         candidates = all;
         count = all_count;

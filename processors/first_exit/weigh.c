@@ -471,6 +471,33 @@ static void forget_end_of_victim(const struct exit_list *list, struct exit_proce
     process->victim = process->missed_peer = true;
 }
 
+// -- a pod and the ranks in it --------------------------------------------------------------------
+
+// Pods are the hosts of what runs in them, under their names.
+static bool is_host(string_id unit, string_id node) {
+    struct slice name = intern_slice(unit), host = intern_slice(node);
+    size_t before = name.size - host.size;
+    return node != STRING_NONE && name.size >= host.size &&
+           memcmp(name.data + before, host.data, host.size) == 0 &&
+           (before == 0 || name.data[before - 1] == '/');
+}
+
+// The code of a pod is that of a launcher in it, which left because one of its ranks did: these
+// tell why, also where nobody but their host says that they are of the pod.
+static void forget_end_of_pod(const struct exit_list *list, struct exit_process *pod) {
+    if (pod->kind != EXIT_CODE || pod->rank >= 0 || pod->unit == STRING_NONE)
+        return;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *process = &list->processes[i];
+        if (process == pod || process->round != pod->round || !is_host(pod->unit, process->node) ||
+            (process->kind == EXIT_NONE && !process->victim))
+            continue;
+        pod->kind = EXIT_NONE;
+        pod->victim = true;
+        return;
+    }
+}
+
 // Where nothing says that anybody ended, a job that goes on counting has survived what was raised
 // in it, whoever counts.
 static void forget_survived(struct exit_list *list, uint32_t first, uint32_t end) {
@@ -509,7 +536,9 @@ void exits_weigh(struct exit_list *list) {
     for (uint32_t i = 0; i < list->process_count; i++)
         if (is_nameless(&list->processes[i]))
             name_nameless(list, &list->processes[i]);
-    for (uint32_t i = 0; i < list->process_count; i++)
+    for (uint32_t i = 0; i < list->process_count; i++) {
         forget_end_of_victim(list, &list->processes[i]);
+        forget_end_of_pod(list, &list->processes[i]);
+    }
     forget_all_survived(list);
 }
