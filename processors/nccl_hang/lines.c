@@ -373,6 +373,14 @@ static uint64_t first_wait_ns(const struct hang_lines_group *group) {
     return first_ns;
 }
 
+// Whether its watchdog gave up on this number, too, and no line that names the group is there:
+// people paste a part of a log.
+static bool gave_up_as_well(const struct hang_judging *judging,
+                            const struct hang_lines_group *group, int32_t rank, int64_t sequence) {
+    const struct hang_timeout_key key = {group->group.job, rank, sequence};
+    return !group->by_ras && keyed_rows_find(&judging->store->timeouts, &key) != NULL;
+}
+
 static uint32_t make_seats(const struct hang_judging *judging, const struct hang_lines_group *group,
                            const struct hang_partition *partition, int64_t sequence,
                            struct hang_seat *seats) {
@@ -381,6 +389,8 @@ static uint32_t make_seats(const struct hang_judging *judging, const struct hang
     for (uint32_t i = 0; i < partition->rank_count; i++) {
         struct hang_seat seat = {.rank = partition->ranks[i]};
         if (at == group->row_count || group->rows[at]->key.rank != seat.rank) {
+            if (gave_up_as_well(judging, group, seat.rank, sequence))
+                continue;
             if (!group->by_ras)
                 seat.refusal = hang_find_refusal(judging->store, group->group.job, seat.rank,
                                                  STRING_NONE, since_ns);

@@ -422,6 +422,21 @@ START_TEST(bounds_keep_what_was_heard_last) {
 }
 END_TEST
 
+// Of a rank whose line about the group is not there its timeout says that it waited.
+START_TEST(a_rank_that_gave_up_on_the_number_is_not_missing) {
+    add_wait(0, "1", 0, 1580, 700);
+    add_wait(3, "1", 3, 1580, 700);
+    add_timeout(2, _i == 0 ? 1580 : 1581, 700);
+    const char *lines = judge();
+    assert_count(1);
+    assert_role(lines, 1, "suspect");
+    if (_i == 0)
+        assert_lacks(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"suspect\"}");
+    else
+        assert_role(lines, 2, "suspect");
+}
+END_TEST
+
 static void take_times_off(uint32_t from, enum time_of time_of) {
     for (uint32_t i = from; i < event_count; i++) {
         events[i].timeless = true;
@@ -499,6 +514,7 @@ int main(void) {
     tcase_add_loop_test(tcase, lines_without_a_time_are_known_at_once, 0, 2);
     tcase_add_loop_test(tcase, a_line_with_a_time_gives_it_to_those_without, 0, 2);
     tcase_add_loop_test(tcase, a_line_with_a_time_counts_more_than_one_without, 0, 2);
+    tcase_add_loop_test(tcase, a_rank_that_gave_up_on_the_number_is_not_missing, 0, 2);
     tcase_add_test(tcase, order_of_arrival_means_nothing);
     tcase_add_test(tcase, takes_no_memory_when_warm);
     tcase_add_test(tcase, state_goes_on);
