@@ -332,6 +332,19 @@ static bool may_be_fatal(struct slice first, const struct traceback *traceback,
            !text_find(place.file, SLICE("resource_tracker.py"), &behind);
 }
 
+// A traceback without its last line that is the launcher's own: of how its ranks ended it says
+// nothing.
+static bool is_of_launcher(struct slice text) {
+    static const struct slice places[] = {
+        {"/bin/torchrun\"", 14},
+        {"/bin/accelerate", 15},
+        {"/torch/distributed/launcher/api.py", 34},
+        {"/torch/distributed/run.py", 25},
+        {"/accelerate/commands/launch.py", 30},
+    };
+    return contains_any(text, places, COUNT(places));
+}
+
 // -- the readers ----------------------------------------------------------------------------------
 
 static enum read_result finish(struct slice text, bool cut, const struct frame *frame,
@@ -341,6 +354,8 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
     traceback_read(text, &traceback);
     bool whole = traceback.count > 0;
     if (!whole && (is_harmless_head(first) || traceback_line(first, false) != TRACEBACK_HEAD))
+        return READ_OTHER;
+    if (!whole && is_of_launcher(text))
         return READ_OTHER;
     // The launcher's wrapper: its summary follows.
     if (whole && traceback.only_wrapped &&

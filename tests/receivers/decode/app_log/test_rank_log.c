@@ -310,6 +310,8 @@ static const struct {
      "1+1: nccl_peer_closed" NCCL_WHO " peer=10.0.0.5" NCCL_GPU " victim=yes\n"},
     {NCCL_AT "Call to connect returned Connection refused",
      "1+1: nccl_peer_closed" NCCL_WHO NCCL_GPU " victim=yes\n"},
+    {NCCL_AT "NET/IB : Got async event : local catastrophic error",
+     "1+1: nccl_net_error" NCCL_WHO NCCL_GPU " error=local catastrophic error\n"},
     {NCCL_AT "Call to ibv_create_qp failed", ""},
     {NCCL_AT "Cuda failure 719 'unspecified launch failure'",
      "1+1: cuda_error" NCCL_WHO NCCL_GPU " error=unspecified launch failure code=719 victim=no\n"},
@@ -501,6 +503,21 @@ START_TEST(a_service_is_no_peer) {
 }
 END_TEST
 
+// People paste the launcher's traceback and not its end.
+START_TEST(a_launcher_s_traceback_without_its_end_says_nothing) {
+    static const char *const places[] = {"/bin/torchrun", "/p/torch/distributed/launcher/api.py",
+                                         "/p/train.py"};
+    struct told told;
+    char log[256];
+    snprintf(log, sizeof log,
+             "Traceback (most recent call last):\n"
+             "  File \"%s\", line 3, in f\n",
+             places[_i]);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    ck_assert_msg((strstr(told.said, "exception") != NULL) == (_i == 2), "%s", told.said);
+}
+END_TEST
+
 START_TEST(a_line_of_many_reports_is_bounded) {
     static const char report[] = "[rank1]: " TIMEOUT(8, 9);
     struct told told;
@@ -525,6 +542,7 @@ int main(void) {
     tcase_add_loop_test(cases, becomes, 0, sizeof CASES / sizeof *CASES);
     tcase_add_loop_test(cases, prefixes_say_nothing_wrong, 0, sizeof CASES / sizeof *CASES);
     tcase_add_test(cases, gathered_by_another);
+    tcase_add_loop_test(cases, a_launcher_s_traceback_without_its_end_says_nothing, 0, 3);
     tcase_add_loop_test(cases, a_service_is_no_peer, 0, sizeof SERVICES / sizeof *SERVICES);
     tcase_add_loop_test(cases, codes_of_npus_go_on_from_their_exception, 0, 4);
     tcase_add_test(cases, a_line_of_many_reports_is_bounded);
