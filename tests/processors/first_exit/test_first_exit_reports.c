@@ -172,6 +172,27 @@ START_TEST(an_end_of_one_whose_own_is_known_is_another) {
 }
 END_TEST
 
+static void got_signal(double seconds, int64_t signal) {
+    struct event *event = say(seconds, NULL, RANK_NONE, OBSERVATION_EXCEPTION);
+    add(event, FACT_PID, 2133);
+    if (signal > 0)
+        add(event, FACT_SIGNAL, signal);
+    add_text(event, FACT_EXCEPTION, "SignalException");
+    add_text(event, FACT_MESSAGE, "Process 2133 got signal: 1");
+    add_yes_no(event, FACT_VICTIM, true);
+}
+
+START_TEST(a_launcher_that_raises_its_signal_was_stopped) {
+    got_signal(60, _i == 1 ? 0 : 1);
+    if (_i == 2)
+        lose_peer(59, "a", 0);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, _i == 0);
+    if (_i == 0)
+        says(lines, "The job was told to stop from outside");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_reports");
     TCase *cases = tcase_create("reports");
@@ -188,6 +209,7 @@ int main(void) {
     const int below = sizeof BELOW / sizeof *BELOW;
     tcase_add_loop_test(cases, an_end_below_the_words_of_a_victim_may_be_its_own, 0, below);
     tcase_add_loop_test(cases, an_end_above_them_is_another, 0, below);
+    tcase_add_loop_test(cases, a_launcher_that_raises_its_signal_was_stopped, 0, 3);
     tcase_add_test(cases, an_end_of_one_whose_own_is_known_is_another);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
