@@ -142,3 +142,37 @@ const struct exit_candidate *exits_find_odd(const struct round_view *view,
     bool is_one = (in_all[0] < 0) != (in_all[1] < 0);
     return is_one ? of_rank(view, candidates, count, in_all[0] < 0 ? in_all[1] : in_all[0]) : NULL;
 }
+
+// -- two that are named ---------------------------------------------------------------------------
+
+// What NCCL finds in the data of all ranks, so that each of them says it of two.
+static bool reads_pair(const struct exit_candidate *candidate, int32_t ranks[2]) {
+    static const struct {
+        struct slice before, between;
+    } PAIRS[] = {{{"Duplicate GPU detected : rank ", 30}, {"and rank ", 9}},
+                 {{"Mismatched NCCL version detected : rank ", 40}, {" rank ", 6}}};
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS && candidate->reason != NULL; i++) {
+        struct slice text = note_text(candidate->reason);
+        if (take_rank(&text, PAIRS[i].before, &ranks[0]) &&
+            take_rank(&text, PAIRS[i].between, &ranks[1]))
+            return true;
+    }
+    return false;
+}
+
+bool exits_find_pair(const struct round_view *view, const struct exit_candidate *candidates,
+                     uint32_t count, const struct exit_candidate *first,
+                     struct exit_candidate pair[2]) {
+    int32_t ranks[2];
+    if (!reads_pair(first, ranks) || ranks[0] == ranks[1])
+        return false;
+    int32_t low = ranks[0] < ranks[1] ? ranks[0] : ranks[1];
+    const struct exit_candidate *of_low = of_rank(view, candidates, count, low);
+    const struct exit_candidate *of_high =
+        of_rank(view, candidates, count, ranks[0] + ranks[1] - low);
+    if (of_low == NULL || of_high == NULL)
+        return false;
+    pair[0] = *of_low;
+    pair[1] = *of_high;
+    return true;
+}

@@ -126,6 +126,28 @@ static enum exit_kind kind_of_other(const struct round_view *view, const struct 
     }
 }
 
+// Nobody ended by himself, lost a peer, or is known to have been stopped.
+static bool is_untroubled(const struct round_view *view) {
+    for (uint32_t i = 0; i < view->count; i++)
+        if (process_at(view, i)->kind != EXIT_NONE || process_at(view, i)->missed_peer)
+            return false;
+    for (uint32_t i = 0; i < view->list->other_count; i++)
+        if (view->others[i] != EXIT_NONE)
+            return false;
+    return true;
+}
+
+// A launcher that raises the signal which it got was stopped. Where ranks are in trouble as well
+// that may be since the job had come to its end by then.
+static void see_signals(struct round_view *view) {
+    const struct exit_list *list = view->list;
+    bool counts = is_untroubled(view);
+    for (uint32_t i = 0; counts && i < list->other_count; i++)
+        if (list->other_rounds[i] == view->round &&
+            note_kind(list->others[i]) == OBSERVATION_EXCEPTION && list->others[i]->signal > 0)
+            view->others[i] = EXIT_PREEMPTED;
+}
+
 // A job that somebody stopped was not ended by a node that was silent before.
 static void see_others(struct round_view *view, struct arena *arena) {
     const struct exit_list *list = view->list;
@@ -139,6 +161,7 @@ static void see_others(struct round_view *view, struct arena *arena) {
     for (uint32_t i = 0; was_stopped && i < list->other_count; i++)
         if (note_kind(list->others[i]) == OBSERVATION_NODE_CONDITION)
             view->others[i] = EXIT_NONE;
+    see_signals(view);
 }
 
 // The only process of the pod; NO_PROCESS: there are several.
@@ -485,7 +508,14 @@ static void decide(const struct round_view *view, struct exit_decision *decision
         count = 1;
         decision->is_odd = true;
     }
-    decision->scope = exits_find_scope(view, all, &all_count, candidates, odd == NULL ? count : 0);
+    struct exit_candidate pair[2];
+    bool is_pair = count > 0 && exits_find_pair(view, all, all_count, &candidates[0], pair);
+    if (is_pair) {
+        memcpy(candidates, pair, sizeof pair);
+        count = 2;
+    }
+    decision->scope =
+        exits_find_scope(view, all, &all_count, candidates, odd == NULL && !is_pair ? count : 0);
     if (decision->scope != SCOPE_ONE) {
         candidates = all;
         count = all_count;

@@ -429,6 +429,31 @@ static void list_ends(struct exit_list *list, const struct progress_log *progres
     sort_stable(list->ends, list->end_count, sizeof *list->ends, arena, compare_places_of_notes);
 }
 
+static bool is_killed_worker(const struct exit_process *process, const struct exit_note *kill) {
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        if (note_kind(note) == OBSERVATION_WORKER_KILLED && note->pid == kill->pid &&
+            exit_agrees(process->node, kill->node) && exit_agrees(process->job, kill->job))
+            return true;
+    }
+    return false;
+}
+
+// A worker of a data loader that the kernel killed is no process of the job: its rank tells of it
+// by its pid.
+static void join_killed_workers(const struct exit_list *list) {
+    for (uint32_t i = 0; i < list->other_count; i++) {
+        const struct exit_note *kill = list->others[i];
+        if (note_kind(kill) != OBSERVATION_OOM_KILL || kill->pid < 0 || note_is_contained(kill))
+            continue;
+        for (uint32_t j = 0; j < list->process_count; j++) {
+            struct exit_process *process = &list->processes[j];
+            if (is_killed_worker(process, kill) && process->note_count < NOTES_OF_PROCESS)
+                process->notes[process->note_count++] = kill;
+        }
+    }
+}
+
 void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
                   struct exit_list *list, struct arena *arena) {
     struct gathering *gathering = arena_take(arena, sizeof *gathering);
@@ -457,5 +482,6 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
         else
             place_note(gathering, list->notes[i], &where[i]);
     }
+    join_killed_workers(list);
     exits_set_rounds(list, arena);
 }

@@ -292,8 +292,10 @@ static struct slice reason_of(const struct observation *observation) {
     return reason;
 }
 
-// Who tells of it is another, and a victim.
+// Who tells of it is another, and a victim; the line is all that is known of the end.
 static void tell_of_peer(struct exit_note *note, const struct observation *observation) {
+    if (note->type_size == 0 && note->text_size == 0)
+        note->text_size = put_text(note->text, NOTE_TEXT_MAX, observation->text);
     note->rank = number_of(observation, FACT_PEER_RANK);
     note->node = STRING_NONE;
     note->pid = note->local_rank = -1;

@@ -166,6 +166,26 @@ static uint64_t time_of_note(const struct exit_note *note) {
     return note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns;
 }
 
+// A worker of the process's data loader, not the process, is what was killed.
+static bool is_of_worker(const struct exit_process *process, const struct exit_note *note) {
+    for (uint32_t i = 0; process != NULL && i < process->note_count; i++)
+        if (note_kind(note) == OBSERVATION_OOM_KILL && note->pid >= 0 &&
+            note_kind(process->notes[i]) == OBSERVATION_WORKER_KILLED &&
+            process->notes[i]->pid == note->pid)
+            return true;
+    return false;
+}
+
+static const char *told_words(const struct exit_process *process, const struct exit_note *note,
+                              enum evidence_role role, struct arena *arena) {
+    if (is_of_worker(process, note))
+        return arena_format(arena,
+                            "the kernel killed a worker of its data loader (process %" PRId64
+                            ") because memory ran out",
+                            note->pid);
+    return exit_note_words(note, role == EVIDENCE_CAUSE ? CAUSE_TEXT_MAX : PEER_TEXT_MAX, arena);
+}
+
 static void tell_note(struct verdict_builder *builder, const struct exit_list *list,
                       const struct exit_candidate *of, const struct exit_note *note,
                       enum evidence_role role) {
@@ -177,9 +197,9 @@ static void tell_note(struct verdict_builder *builder, const struct exit_list *l
     if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP)
         who.node = note->node; // also where all of the job's were
     if (!is_told(&builder->verdict, uid))
-        builder_evidence(
-            builder, role, time_of_note(note), uid, "%s: %s", candidate_spoken(list, &who, arena),
-            exit_note_words(note, role == EVIDENCE_CAUSE ? CAUSE_TEXT_MAX : PEER_TEXT_MAX, arena));
+        builder_evidence(builder, role, time_of_note(note), uid, "%s: %s",
+                         candidate_spoken(list, &who, arena),
+                         told_words(process, note, role, arena));
 }
 
 static bool is_blamed(const struct exit_list *list, const struct exit_decision *decision,

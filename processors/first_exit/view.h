@@ -72,3 +72,8 @@ enum exit_scope exits_find_scope(const struct round_view *view, struct exit_cand
 const struct exit_candidate *exits_find_odd(const struct round_view *view,
                                             const struct exit_candidate *candidates, uint32_t count,
                                             const struct exit_candidate *first);
+// The two ranks that `first` says to collide (one GPU, two versions of NCCL), where both have ended
+// so. O(candidates).
+bool exits_find_pair(const struct round_view *view, const struct exit_candidate *candidates,
+                     uint32_t count, const struct exit_candidate *first,
+                     struct exit_candidate pair[2]);

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells ends that a process came to by itself from those that another's end or the launcher brought
 // about.
-#include "processors/first_exit/ends.h"
+#include "processors/first_exit/join.h"
 
-enum {
-    SIGNAL_HANGUP = 1,
-    SIGNAL_INT = 2,
-    SIGNAL_ABORT = 6,
-    SIGNAL_KILL = 9,
-    SIGNAL_SEGV = 11,
-    SIGNAL_TERM = 15
-};
+enum { SIGNAL_HANGUP = 1, SIGNAL_INT = 2, SIGNAL_ABORT = 6, SIGNAL_SEGV = 11, SIGNAL_TERM = 15 };
 
 #define SECOND_NS UINT64_C(1000000000)
 // An agent looks after its processes so often.
@@ -399,6 +392,114 @@ static void name_nameless(struct exit_list *list, struct exit_process *words) {
     words->note_count = 0;
 }
 
+// -- an end that names nobody ---------------------------------------------------------------------
+
+// How somebody ends who says this of a peer or of a wait: a watchdog aborts its process, an
+// exception ends in code 1, and who waits may be ended in any way.
+static bool may_end_as(const struct exit_note *words, const struct exit_note *end) {
+    bool is_abort = note_ended_by(end, SIGNAL_ABORT), is_code = end->exit_code == 1;
+    switch (note_kind(words)) {
+    case OBSERVATION_WATCHDOG_END:
+    case OBSERVATION_WATCHDOG_TERMINATED:
+        return is_abort;
+    case OBSERVATION_COLLECTIVE_TIMEOUT:
+    case OBSERVATION_RENDEZVOUS_TIMEOUT:
+        return is_abort || is_code ||
+               (note_kind(end) == OBSERVATION_KILLED && note_ended_by(end, SIGNAL_KILL));
+    case OBSERVATION_PEER_LOST:
+        return is_abort || is_code;
+    default:
+        return tells_lost_peer(words) && (words->type_size > 0 ? is_code : is_abort);
+    }
+}
+
+// The rank of a local rank is the same on the first node, and on others beyond all of the first.
+static bool may_be_rank(int32_t rank, int32_t local_rank) {
+    return rank < 0 || local_rank < 0 || rank == local_rank || rank - local_rank > local_rank;
+}
+
+// Words of a victim, above the end in its log, that nobody else is known to have said. Those about
+// a lost peer name that one.
+static bool may_have_said(const struct exit_process *process, const struct exit_note *words) {
+    const struct exit_note *end = process->reason;
+    bool names_peer = note_kind(words) == OBSERVATION_PEER_LOST;
+    return (note_is(words, NOTE_VICTIM) || names_peer) && words->key.source == end->key.source &&
+           note_position(words) < note_position(end) && exit_agrees(words->job, process->job) &&
+           exit_agrees(words->node, process->node) &&
+           (words->local_rank < 0 || process->local_rank < 0 ||
+            words->local_rank == process->local_rank) &&
+           (words->pid < 0 || process->pid < 0 || words->pid == process->pid) &&
+           (names_peer || may_be_rank(words->rank, process->local_rank)) && may_end_as(words, end);
+}
+
+// Its launcher, or who else saw it end, told how.
+static bool was_seen_to_end(const struct exit_process *process) {
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        enum observation_kind kind = note_kind(process->notes[i]);
+        if (kind_is_launchers(kind) || kind == OBSERVATION_SLURM_TASK_EXIT ||
+            kind == OBSERVATION_CONTAINER_TERMINATED)
+            return true;
+    }
+    return false;
+}
+
+static bool has_said(const struct exit_list *list, const struct exit_process *process) {
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *other = &list->processes[i];
+        bool may_be = !was_seen_to_end(other);
+        for (uint32_t j = 0; j < other->note_count && may_be; j++)
+            if (may_have_said(process, other->notes[j]))
+                return true;
+    }
+    for (uint32_t i = 0; i < list->note_count; i++) {
+        const struct exit_note *note = list->notes[i];
+        bool is_nameless = note->rank < 0 && note->local_rank < 0;
+        if ((is_nameless || note_kind(note) == OBSERVATION_PEER_LOST) &&
+            may_have_said(process, note))
+            return true;
+    }
+    return false;
+}
+
+// An end of which only the code or signal is told, and not whose it was, is that of a victim where
+// one said above it in the log what ends so, and nobody knows how that one ended.
+static void forget_end_of_victim(const struct exit_list *list, struct exit_process *process) {
+    bool is_mute = process->rank < 0 && process->unit == STRING_NONE &&
+                   process->ground == GROUND_CODE &&
+                   (process->kind == EXIT_KILLED || process->kind == EXIT_CODE);
+    if (!is_mute || !has_said(list, process))
+        return;
+    process->kind = EXIT_NONE;
+    process->victim = process->missed_peer = true;
+}
+
+// -- a pod and the ranks in it --------------------------------------------------------------------
+
+// Pods are the hosts of what runs in them, under their names.
+static bool is_host(string_id unit, string_id node) {
+    struct slice name = intern_slice(unit), host = intern_slice(node);
+    size_t before = name.size - host.size;
+    return node != STRING_NONE && name.size >= host.size &&
+           memcmp(name.data + before, host.data, host.size) == 0 &&
+           (before == 0 || name.data[before - 1] == '/');
+}
+
+// The code of a pod is that of a launcher in it, which left because one of its ranks did: these
+// tell why, also where nobody but their host says that they are of the pod.
+static void forget_end_of_pod(const struct exit_list *list, struct exit_process *pod) {
+    if (pod->kind != EXIT_CODE || pod->rank >= 0 || pod->unit == STRING_NONE)
+        return;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *process = &list->processes[i];
+        if (process == pod || process->round != pod->round || !is_host(pod->unit, process->node) ||
+            (process->kind == EXIT_NONE && !process->victim))
+            continue;
+        pod->kind = EXIT_NONE;
+        pod->victim = true;
+        return;
+    }
+}
+
 // Where nothing says that anybody ended, a job that goes on counting has survived what was raised
 // in it, whoever counts.
 static void forget_survived(struct exit_list *list, uint32_t first, uint32_t end) {
@@ -437,5 +538,9 @@ void exits_weigh(struct exit_list *list) {
     for (uint32_t i = 0; i < list->process_count; i++)
         if (is_nameless(&list->processes[i]))
             name_nameless(list, &list->processes[i]);
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        forget_end_of_victim(list, &list->processes[i]);
+        forget_end_of_pod(list, &list->processes[i]);
+    }
     forget_all_survived(list);
 }

@@ -218,6 +218,8 @@ const char *exit_note_words(const struct exit_note *note, size_t max, struct are
         return note->reason_size > 0
                    ? arena_format(arena, "it crashed in %.*s", (int)note->reason_size, note->reason)
                    : "it crashed (SIGSEGV)";
+    case OBSERVATION_PEER_LOST:
+        return arena_format(arena, "others say of it: %s", words_of(note, max, arena));
     default:
         break;
     }

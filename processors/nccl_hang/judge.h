@@ -62,6 +62,7 @@ struct hang_finding {
     bool p2p;
     bool from_lines;                       // the watchdogs' lines tell of it, or RAS, and no dump
     bool by_ras;                           // RAS does
+    enum time_of time_of;                  // whose time it is; TIME_OF_EVENT: its own
     bool crowded;                          // another finding has the same job, group and number
     const struct hang_finding *first_told; // what RAS alone had told of it before; NULL: nothing
     enum hang_kind kind;
@@ -179,6 +180,7 @@ struct hang_lines_group {
     uint32_t rank_count;
     bool by_ras;
     uint64_t confirmed_ns; // … which was sure of it then
+    enum time_of time_of;  // of what its lines have the times
 };
 
 struct hang_lines {

@@ -64,14 +64,27 @@ static struct hang_line *line_row(struct hang_store *store, const struct event *
     return row;
 }
 
-static void take_wait(struct hang_line *row, int64_t sequence, uint64_t time_ns) {
-    if (sequence < 0 || time_ns < row->waits_ns)
+// PyTorch before 2.3 wrote no time. A line behind one that has a time came soon after it.
+static enum time_of time_of_line(const struct event *event) {
+    bool is_undated = event->timeless && event->time_of != TIME_OF_LINE_BEFORE;
+    return is_undated ? event->time_of : TIME_OF_EVENT;
+}
+
+static bool is_undated(const struct hang_line *row) {
+    return row->time_of != TIME_OF_EVENT;
+}
+
+static void take_wait(struct hang_line *row, int64_t sequence, const struct event *event) {
+    enum time_of time_of = time_of_line(event);
+    bool is_new = row->waits_in < 0 || (is_undated(row) && time_of == TIME_OF_EVENT);
+    if (sequence < 0 || (!is_new && time_of != TIME_OF_EVENT && !is_undated(row)) ||
+        (!is_new && event->time_ns < row->waits_ns))
         return;
     // Of two lines of one time the lower number: what comes later waits behind it.
-    bool lower = row->waits_in < 0 || time_ns > row->waits_ns || sequence < row->waits_in;
-    if (lower)
+    if (is_new || event->time_ns > row->waits_ns || sequence < row->waits_in)
         row->waits_in = sequence;
-    row->waits_ns = time_ns;
+    row->waits_ns = event->time_ns;
+    row->time_of = time_of;
 }
 
 static void take_progress(struct hang_line *row, int64_t enqueued, int64_t completed,
@@ -109,7 +122,7 @@ static void take_line(struct hang_store *store, const struct event *event, struc
         line_row(store, event, line->group, line->group_desc, line->group_rank, scratch);
     if (row == NULL)
         return;
-    take_wait(row, line->collective_seq_id, event->time_ns);
+    take_wait(row, line->collective_seq_id, event);
     if (line->has_progress)
         take_progress(row, line->last_enqueued, line->last_completed, event->time_ns);
 }
@@ -156,7 +169,9 @@ static bool same_group(const struct hang_line *a, const struct hang_line *b) {
     return a->key.job == b->key.job && a->key.group == b->key.group;
 }
 
-static struct hang_open *open_of(const struct hang_judging *judging, const struct hang_line *row) {
+// `waits_ns`: when the line was written that says so.
+static struct hang_open *open_of(const struct hang_judging *judging, const struct hang_line *row,
+                                 uint64_t waits_ns) {
     const struct hang_timeout_key key = {row->key.job, row->key.rank, row->waits_in};
     const struct hang_timeout *timeout = keyed_rows_find(&judging->store->timeouts, &key);
     struct hang_open *open = arena_zero(judging->arena, 1, sizeof *open);
@@ -164,7 +179,7 @@ static struct hang_open *open_of(const struct hang_judging *judging, const struc
                      : timeout->ran_ms >= 0     ? timeout->ran_ms
                      : timeout->timeout_ms >= 0 ? timeout->timeout_ms
                                                 : 0;
-    uint64_t ran_ns = (uint64_t)ran_ms < row->waits_ns / 1000000 ? (uint64_t)ran_ms * 1000000 : 0;
+    uint64_t ran_ns = (uint64_t)ran_ms < waits_ns / 1000000 ? (uint64_t)ran_ms * 1000000 : 0;
     *open = (struct hang_open){.next = TABLE_NO_ROW,
                                .name = timeout == NULL ? STRING_NONE : timeout->operation,
                                .own = -1,
@@ -173,8 +188,8 @@ static struct hang_open *open_of(const struct hang_judging *judging, const struc
                                .retired = true,
                                .tells_states = true,
                                .sequence = row->waits_in,
-                               .created_ns = row->waits_ns - ran_ns,
-                               .seen_ns = row->waits_ns,
+                               .created_ns = waits_ns - ran_ns,
+                               .seen_ns = waits_ns,
                                .timeout_ms = timeout == NULL ? 0 : timeout->timeout_ms,
                                .sizes_hash = timeout == NULL || timeout->elements < 0
                                                  ? 0
@@ -192,10 +207,30 @@ static bool has_newer_dump(const struct hang_judging *judging, const struct hang
            hang_may_be_one(row->key.job, source->node, row->node);
 }
 
+static bool waited_by(const struct hang_line *row, uint64_t now_ns) {
+    return row->waits_in >= 0 && (is_undated(row) || row->waits_ns <= now_ns);
+}
+
+// The newest line that has a time, or of all where none has.
+static uint64_t newest_wait(struct hang_line **rows, uint32_t count, uint64_t now_ns,
+                            enum time_of *time_of) {
+    uint64_t newest_ns = 0;
+    *time_of = TIME_OF_FILE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!waited_by(rows[i], now_ns) || (is_undated(rows[i]) && *time_of == TIME_OF_EVENT))
+            continue;
+        bool is_first = newest_ns == 0 || (*time_of != TIME_OF_EVENT && !is_undated(rows[i]));
+        if (is_first || rows[i]->waits_ns > newest_ns) {
+            newest_ns = rows[i]->waits_ns;
+            *time_of = (enum time_of)rows[i]->time_of;
+        }
+    }
+    return newest_ns;
+}
+
 // `rows` are all of one group; those of another time, such as before a restart, are left out.
 static bool gather_group(const struct hang_judging *judging, struct hang_line **rows,
                          uint32_t count, struct hang_lines_group *group) {
-    uint64_t newest_ns = 0;
     *group = (struct hang_lines_group){.group = {.head = {.live = 1},
                                                  .job = rows[0]->key.job,
                                                  .backend = intern(SLICE("nccl")),
@@ -203,20 +238,19 @@ static bool gather_group(const struct hang_judging *judging, struct hang_line **
                                                  .desc = intern(SLICE(""))},
                                        .rows = arena_take(judging->arena, count * sizeof(void *)),
                                        .opens = arena_zero(judging->arena, count, sizeof(void *))};
-    for (uint32_t i = 0; i < count; i++)
-        if (rows[i]->waits_in >= 0 && rows[i]->waits_ns > newest_ns &&
-            rows[i]->waits_ns <= judging->now_ns)
-            newest_ns = rows[i]->waits_ns;
+    uint64_t newest_ns = newest_wait(rows, count, judging->now_ns, &group->time_of);
     bool waits = false;
     for (uint32_t i = 0; i < count && newest_ns > 0; i++) {
         const struct hang_line *row = rows[i];
         // Of a rank that waited by then it does not matter that it was heard of since.
-        bool waited = row->waits_in >= 0 && row->waits_ns <= judging->now_ns;
+        bool waited = waited_by(row, judging->now_ns);
         if ((row->heard_ns > judging->now_ns && !waited) ||
             newest_ns > row->heard_ns + judging->lines_apart_ns)
             continue;
-        bool waiting = row->waits_in >= 0 && newest_ns <= row->waits_ns + judging->lines_apart_ns;
-        struct hang_open *open = waiting ? open_of(judging, row) : NULL;
+        bool waiting = row->waits_in >= 0 &&
+                       (is_undated(row) || newest_ns <= row->waits_ns + judging->lines_apart_ns);
+        uint64_t waits_ns = is_undated(row) ? newest_ns : row->waits_ns;
+        struct hang_open *open = waiting ? open_of(judging, row, waits_ns) : NULL;
         if (has_newer_dump(judging, group, row, open))
             continue;
         if (row->desc != STRING_NONE && compare_strings(row->desc, group->group.desc) > 0)
@@ -339,6 +373,14 @@ static uint64_t first_wait_ns(const struct hang_lines_group *group) {
     return first_ns;
 }
 
+// Whether its watchdog gave up on this number, too, and no line that names the group is there:
+// people paste a part of a log.
+static bool gave_up_as_well(const struct hang_judging *judging,
+                            const struct hang_lines_group *group, int32_t rank, int64_t sequence) {
+    const struct hang_timeout_key key = {group->group.job, rank, sequence};
+    return !group->by_ras && keyed_rows_find(&judging->store->timeouts, &key) != NULL;
+}
+
 static uint32_t make_seats(const struct hang_judging *judging, const struct hang_lines_group *group,
                            const struct hang_partition *partition, int64_t sequence,
                            struct hang_seat *seats) {
@@ -347,6 +389,8 @@ static uint32_t make_seats(const struct hang_judging *judging, const struct hang
     for (uint32_t i = 0; i < partition->rank_count; i++) {
         struct hang_seat seat = {.rank = partition->ranks[i]};
         if (at == group->row_count || group->rows[at]->key.rank != seat.rank) {
+            if (gave_up_as_well(judging, group, seat.rank, sequence))
+                continue;
             if (!group->by_ras)
                 seat.refusal = hang_find_refusal(judging->store, group->group.job, seat.rank,
                                                  STRING_NONE, since_ns);
@@ -507,6 +551,7 @@ static void judge_lines(struct hang_judging *judging, const struct hang_lines_gr
     struct hang_finding *finding = hang_add_finding(judging, &partition, HANG_ALL_STARTED);
     finding->from_lines = true;
     finding->by_ras = group->by_ras;
+    finding->time_of = group->time_of;
     finding->sequence = sequence;
     finding->expected_count = partition.rank_count;
     finding->seats = seats;

@@ -26,6 +26,7 @@ struct hang_line {
     int64_t completed;
     uint64_t progress_ns; // when the newest line with these two was written
     uint64_t heard_ns;
+    uint32_t time_of; // enum time_of of waits_ns: its own, or when its file was written or received
 };
 
 struct hang_timeout_key {

@@ -73,6 +73,11 @@ static const char *seat_uid(const struct telling *telling, const struct hang_sea
                   telling->builder->arena);
 }
 
+// When it was, as evidence: 0 where nobody wrote that.
+static uint64_t told_time(const struct hang_finding *finding, uint64_t time_ns) {
+    return finding->time_of == TIME_OF_EVENT ? time_ns : 0;
+}
+
 // How far it came: " and has not completed it".
 static const char *end_text(const struct hang_finding *finding, const struct hang_seat *seat) {
     if (seat->is_silent || finding->by_ras)
@@ -93,7 +98,8 @@ static void add_waiting(const struct telling *telling, const struct hang_seat *s
     const char *call = hang_call_text(seat->open, finding->kind, builder->arena);
     bool started = !seat->is_silent && seat->open->state == FLIGHT_STARTED;
     // A line stands where it was written, when the wait was over.
-    uint64_t time_ns = finding->from_lines ? seat->open->seen_ns : seat->open->created_ns;
+    uint64_t time_ns =
+        told_time(finding, finding->from_lines ? seat->open->seen_ns : seat->open->created_ns);
     if (hang_is_mismatch(finding->kind))
         builder_evidence(builder, role, time_ns, uid,
                          "rank %" PRId32 " called %s as number %" PRId64 " of %s", seat->rank, call,
@@ -109,12 +115,13 @@ static void add_context(const struct telling *telling, const struct hang_seat *s
     const struct hang_member *member = seat->member;
     uint64_t time_ns =
         member->last_completed_ns != 0 ? member->last_completed_ns : member->last_created_ns;
-    builder_evidence(
-        telling->builder, EVIDENCE_CONTEXT, time_ns, seat_uid(telling, seat, member->last),
-        "the last that rank %" PRId32 " %s in %s: %s %" PRId64 "%s", seat->rank,
-        seat->is_silent || telling->finding->by_ras ? "called" : "completed", telling->group,
-        hang_operation_text(member->last_name, telling->builder->arena), member->last,
-        seat->part == HANG_VICTIM ? "; it waits elsewhere" : "");
+    builder_evidence(telling->builder, EVIDENCE_CONTEXT, told_time(telling->finding, time_ns),
+                     seat_uid(telling, seat, member->last),
+                     "the last that rank %" PRId32 " %s in %s: %s %" PRId64 "%s", seat->rank,
+                     seat->is_silent || telling->finding->by_ras ? "called" : "completed",
+                     telling->group,
+                     hang_operation_text(member->last_name, telling->builder->arena), member->last,
+                     seat->part == HANG_VICTIM ? "; it waits elsewhere" : "");
 }
 
 // What shows how long it was waited: the newest dump of those who wait. It is not a cause and not
@@ -123,6 +130,8 @@ static void add_last_seen(const struct telling *telling) {
     const struct hang_finding *finding = telling->finding;
     const struct verdict *verdict = &telling->builder->verdict;
     struct arena *arena = telling->builder->arena;
+    if (finding->time_of != TIME_OF_EVENT)
+        return;
     for (uint32_t i = 0; i < verdict->evidence_count; i++)
         if (verdict->evidence[i].time_ns >= finding->end_ns)
             return;
@@ -250,6 +259,8 @@ static void add_attributes(struct verdict_builder *builder, const struct hang_fi
     builder_attribute_format(builder, "nccl.collective.seq_id", "%" PRId64, finding->sequence);
     builder_attribute(builder, "nccl.process_group.desc", intern_slice(finding->group->desc));
     builder_attribute(builder, "nccl.process_group.name", intern_slice(finding->group->name));
+    if (finding->time_of != TIME_OF_EVENT)
+        builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(finding->time_of)));
 }
 
 // -- the verdict ---------------------------------------------------------------------------------
@@ -302,7 +313,9 @@ static void finish(struct verdict_builder *builder, const struct hang_finding *f
                                 slice_of(set),
                                 slice_of(number)};
     builder_finish(builder, key, sizeof key / sizeof key[0]);
-    builder->verdict.start_ns = finding->start_ns;
+    // Of a time that nobody wrote it is not known how long before it the wait began.
+    builder->verdict.start_ns =
+        finding->time_of == TIME_OF_EVENT ? finding->start_ns : finding->end_ns;
     if (finding->end_ns > builder->verdict.end_ns)
         builder->verdict.end_ns = finding->end_ns;
 }

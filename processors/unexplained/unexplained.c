@@ -155,6 +155,8 @@ static bool is_elsewhere(const struct verdict *verdict, const struct sign *sign)
 
 // Whether it is known when it began.
 static bool is_timed(const struct verdict *verdict) {
+    if (verdict_time_of(verdict) == TIME_OF_FILE)
+        return false;
     for (uint32_t i = 0; i < verdict->evidence_count; i++)
         if (!verdict->evidence[i].has_time && verdict->evidence[i].role == EVIDENCE_CAUSE)
             return false;

@@ -99,6 +99,26 @@ static bool is_port_in_use(struct slice message) {
     return contains_any(message, words, COUNT(words));
 }
 
+// A service that the program calls (a tracker, a bucket, a database) is no rank: an error of its
+// client is the end of who called it. The client shows in the type or in the place.
+static bool is_of_service(const struct raised *raised) {
+    static const struct slice clients[] = {
+        {"requests.", 9},      {"urllib3.", 8}, {"botocore.", 9},     {"aiohttp.", 8},
+        {"httpx.", 6},         {"wandb.", 6},   {"mlflow.", 7},       {"redis.", 6},
+        {"pymongo.", 8},       {"google.", 7},  {"azure.", 6},        {"huggingface_hub.", 16},
+        {"psycopg2.", 9},      {"openai.", 7},  {"http.client.", 12}, {"boto3.", 6},
+        {"urllib.error.", 13},
+    };
+    static const struct slice folders[] = {
+        {"/urllib3/", 9}, {"/requests/", 10}, {"/botocore/", 10},      {"/aiohttp/", 9},
+        {"/httpx/", 7},   {"/wandb/", 7},     {"/http/client.py", 15}, {"/redis/", 7},
+    };
+    struct traceback_place place;
+    return begins_any(raised->type, clients, COUNT(clients)) ||
+           (traceback_place(raised->place, &place) &&
+            contains_any(place.file, folders, COUNT(folders)));
+}
+
 // -- facts ----------------------------------------------------------------------------------------
 
 static struct slice bounded(struct slice text, struct arena *arena) {
@@ -183,7 +203,7 @@ static void set_missing(struct slice message, struct reading *reading) {
 
 void exception_facts(const struct raised *raised, struct reading *reading) {
     struct slice type = last_part(raised->type), message = raised->message;
-    bool is_own = is_port_in_use(message);
+    bool is_own = is_port_in_use(message) || (!raised->cut && is_of_service(raised));
     set_missing(message, reading);
     reading_text(reading, FACT_EXCEPTION, raised->type);
     exception_message(whole_message(raised, reading->arena), reading);
@@ -328,6 +348,19 @@ static bool may_be_fatal(struct slice first, const struct traceback *traceback,
            !text_find(place.file, SLICE("resource_tracker.py"), &behind);
 }
 
+// A traceback without its last line that is the launcher's own: of how its ranks ended it says
+// nothing.
+static bool is_of_launcher(struct slice text) {
+    static const struct slice places[] = {
+        {"/bin/torchrun\"", 14},
+        {"/bin/accelerate", 15},
+        {"/torch/distributed/launcher/api.py", 34},
+        {"/torch/distributed/run.py", 25},
+        {"/accelerate/commands/launch.py", 30},
+    };
+    return contains_any(text, places, COUNT(places));
+}
+
 // -- the readers ----------------------------------------------------------------------------------
 
 static enum read_result finish(struct slice text, bool cut, const struct frame *frame,
@@ -337,6 +370,8 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
     traceback_read(text, &traceback);
     bool whole = traceback.count > 0;
     if (!whole && (is_harmless_head(first) || traceback_line(first, false) != TRACEBACK_HEAD))
+        return READ_OTHER;
+    if (!whole && is_of_launcher(text))
         return READ_OTHER;
     // The launcher's wrapper: its summary follows.
     if (whole && traceback.only_wrapped &&

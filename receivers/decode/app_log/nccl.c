@@ -240,6 +240,7 @@ static enum read_result read_warning(struct slice text, struct slice head,
     if (text_find(text, SLICE("Call to "), &behind))
         return call_failed(behind, head, reading);
     if (text_find(text, SLICE("async event: "), &behind) ||
+        text_find(text, SLICE("async event : "), &behind) ||
         text_find(text, SLICE("async fatal event: "), &behind))
         return async_event(text, behind, head, reading);
     if (text_find(text, SLICE("async fatal event on "), &behind) &&

@@ -156,6 +156,19 @@ static bool is_link(struct slice line) {
     return BEGINS_ANY(line, links);
 }
 
+// "EJ0001: ", "ERR02200 ": what CANN and torch_npu write below their one sentence says whose it is.
+static bool is_npu_code(struct slice line) {
+    size_t letters = 0, digits = 0;
+    while (letters < line.size && is_upper(line.data[letters]))
+        letters++;
+    while (letters + digits < line.size && text_is_digit(line.data[letters + digits]))
+        digits++;
+    char behind = letters + digits < line.size ? line.data[letters + digits] : '\0';
+    return line.size > 0 && line.data[0] == 'E' &&
+           ((letters == 2 && digits == 4 && behind == ':') ||
+            (letters == 3 && digits == 5 && behind == ' '));
+}
+
 static bool is_tail(struct slice line) {
     static const struct slice tails[] = {
         {"CUDA kernel errors might", 24},
@@ -171,7 +184,7 @@ static bool is_tail(struct slice line) {
         {"nccl", 4},
         {"Last error:", 11},
     };
-    return BEGINS_ANY(line, tails) ||
+    return BEGINS_ANY(line, tails) || is_npu_code(line) ||
            (line.size > 1 && line.data[0] == '#' && text_is_digit(line.data[1]));
 }
 

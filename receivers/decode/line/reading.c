@@ -243,7 +243,7 @@ enum decode_category reading_finish(struct reading *reading, const struct frame 
     uint64_t slack_ns;
     struct slice host = reading->host;
     if (host.data == NULL && !reading->no_host)
-        host = frame->host;
+        host = frame->host.size > 0 ? frame->host : frame->address;
     event->job = event->node = STRING_NONE;
     event->timeless = false;
     event->kind = reading->kind;

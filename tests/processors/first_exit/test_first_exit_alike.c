@@ -244,6 +244,30 @@ START_TEST(a_process_that_nobody_names_has_its_log) {
 }
 END_TEST
 
+// -- two that are named ---------------------------------------------------------------------------
+
+static const struct {
+    const char *words;
+    bool is_pair;
+} PAIRS[] = {
+    {"Duplicate GPU detected : rank 2 and rank 1 both on CUDA device 1b000", true},
+    {"Mismatched NCCL version detected : rank 1 version 22703 rank 2 version 22105", true},
+    {"Duplicate GPU detected : rank 2 and rank 9 both on CUDA device 1b000", false},
+};
+
+// NCCL gathers this of all ranks, so that each of them says it of two.
+START_TEST(two_that_all_name_are_named) {
+    raise_on(PAIRS[_i].words, PAIRS[_i].words);
+    const char *lines = run();
+    if (PAIRS[_i].is_pair) {
+        says(lines, "Rank 1 on a and rank 2 on b ended first");
+        says(lines, "{\"kind\":\"rank\",\"name\":\"0\",\"role\":\"victim\"}");
+    } else {
+        says(lines, "All 4 ranks raised");
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_alike");
     TCase *cases = tcase_create("alike");
@@ -261,6 +285,7 @@ int main(void) {
     tcase_add_test(cases, a_task_that_waited_is_not_blamed_by_its_code);
     tcase_add_test(cases, who_differs_from_all_others_is_the_culprit);
     tcase_add_test(cases, of_two_that_differ_neither_is_odd);
+    tcase_add_loop_test(cases, two_that_all_name_are_named, 0, sizeof PAIRS / sizeof *PAIRS);
     tcase_add_test(cases, tracebacks_that_are_alike_are_those_of_all_who_failed);
     tcase_add_test(cases, tracebacks_that_differ_are_nobody_s);
     tcase_add_test(cases, fewer_tracebacks_than_failed_beside_a_lost_peer_are_nobody_s);

@@ -770,6 +770,41 @@ START_TEST(nothing_is_allocated_once_warm) {
 }
 END_TEST
 
+// -- a worker of a data loader --------------------------------------------------------------------
+
+START_TEST(the_kernel_s_kill_of_a_worker_is_of_its_rank) {
+    start_job(0, 100);
+    struct event *kill = say(60, "b", RANK_NONE, OBSERVATION_OOM_KILL);
+    add(kill, FACT_PID, _i == 0 ? 4711 : 4712);
+    struct event *event = say(61, "b", 2, OBSERVATION_WORKER_KILLED);
+    add(event, FACT_PID, 4711);
+    add(event, FACT_SIGNAL, 9);
+    add_text(event, FACT_EXCEPTION, "RuntimeError");
+    add_text(event, FACT_MESSAGE, "DataLoader worker (pid 4711) is killed");
+    const char *lines = run();
+    says(lines, "Rank 2 on b");
+    const char *killed =
+        "rank 2 on b: the kernel killed a worker of its data loader (process "
+        "4711) because memory ran out";
+    ck_assert_int_eq(strstr(lines, killed) != NULL, _i == 0);
+}
+END_TEST
+
+// -- a pod and its ranks by their host ------------------------------------------------------------
+
+START_TEST(the_code_of_a_pod_is_no_cause_beside_the_ranks_on_it) {
+    static const char *const hosts[] = {"w-0", "trainw-0", "w-1"};
+    struct event *event = say(60, hosts[_i], 0, OBSERVATION_PEER_CLOSED);
+    add_text(event, FACT_EXCEPTION, "RuntimeError");
+    add_yes_no(event, FACT_VICTIM, true);
+    event = say(61, "gpu-1", RANK_NONE, OBSERVATION_CONTAINER_TERMINATED);
+    add_text(event, FACT_POD, "train/w-0");
+    add(event, FACT_EXIT_CODE, 1);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, _i == 0 ? 0 : 1);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_places");
     TCase *cases = tcase_create("cases");
@@ -813,6 +848,8 @@ int main(void) {
     tcase_add_test(cases, it_is_told_the_same_in_any_order);
     tcase_add_test(cases, kept_state_goes_on_as_if_nothing_had_happened);
     tcase_add_test(cases, nothing_is_allocated_once_warm);
+    tcase_add_loop_test(cases, the_kernel_s_kill_of_a_worker_is_of_its_rank, 0, 2);
+    tcase_add_loop_test(cases, the_code_of_a_pod_is_no_cause_beside_the_ranks_on_it, 0, 3);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -100,6 +100,99 @@ START_TEST(a_lost_peer_without_a_number_is_nobody) {
 }
 END_TEST
 
+START_TEST(what_others_say_of_the_lost_one_is_told) {
+    lost(60, 0, 3);
+    ends[cluster.count - 1].said.text = SLICE("task 3 sent no heartbeat");
+    says(run(), "rank 3: others say of it: task 3 sent no heartbeat");
+}
+END_TEST
+
+// An end that names nobody, below what somebody says of a wait or of a peer.
+static const struct {
+    enum observation_kind said;
+    const char *exception;
+    int32_t rank;
+    enum observation_kind end;
+    int64_t local_rank;
+    enum fact_key key;
+    int64_t value;
+    bool is_own;
+} BELOW[] = {
+    {OBSERVATION_WATCHDOG_END, NULL, 10, OBSERVATION_LAUNCHER_FAILED, 2, FACT_SIGNAL, 6, false},
+    {OBSERVATION_WATCHDOG_END, NULL, 1, OBSERVATION_LAUNCHER_FAILED, 1, FACT_SIGNAL, 6, false},
+    {OBSERVATION_WATCHDOG_END, NULL, 1, OBSERVATION_LAUNCHER_FAILED, 2, FACT_SIGNAL, 6, true},
+    {OBSERVATION_WATCHDOG_END, NULL, 1, OBSERVATION_LAUNCHER_FAILED, 1, FACT_SIGNAL, 9, true},
+    {OBSERVATION_WATCHDOG_END, NULL, 1, OBSERVATION_LAUNCHER_FAILED, 1, FACT_EXIT_CODE, 3, true},
+    {OBSERVATION_PEER_CLOSED, "E", 1, OBSERVATION_LAUNCHER_FAILED, 1, FACT_EXIT_CODE, 1, false},
+    {OBSERVATION_PEER_CLOSED, "E", 1, OBSERVATION_LAUNCHER_FAILED, 1, FACT_SIGNAL, 6, true},
+    {OBSERVATION_PEER_CLOSED, "E", -1, OBSERVATION_LAUNCHER_FAILED, 1, FACT_EXIT_CODE, 1, false},
+    {OBSERVATION_PEER_CLOSED, NULL, -1, OBSERVATION_ABORT, -1, FACT_SIGNAL, 6, false},
+    {OBSERVATION_PEER_CLOSED, NULL, -1, OBSERVATION_KILLED, -1, FACT_SIGNAL, 9, true},
+    {OBSERVATION_COLLECTIVE_TIMEOUT, NULL, -1, OBSERVATION_KILLED, -1, FACT_SIGNAL, 9, false},
+    {OBSERVATION_COLLECTIVE_TIMEOUT, NULL, 1, OBSERVATION_LAUNCHER_FAILED, -1, FACT_EXIT_CODE, 1,
+     false},
+};
+
+static void say_below(size_t i) {
+    struct event *words = say(60, NULL, BELOW[i].rank, BELOW[i].said);
+    if (BELOW[i].exception != NULL)
+        add_text(words, FACT_EXCEPTION, BELOW[i].exception);
+    add_yes_no(words, FACT_VICTIM, true);
+}
+
+static void end_below(size_t i) {
+    struct event *event = say(61, NULL, RANK_NONE, BELOW[i].end);
+    if (BELOW[i].local_rank >= 0)
+        add(event, FACT_LOCAL_RANK, BELOW[i].local_rank);
+    add(event, BELOW[i].key, BELOW[i].value);
+}
+
+START_TEST(an_end_below_the_words_of_a_victim_may_be_its_own) {
+    say_below((size_t)_i);
+    end_below((size_t)_i);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, BELOW[_i].is_own);
+}
+END_TEST
+
+START_TEST(an_end_above_them_is_another) {
+    end_below((size_t)_i);
+    say_below((size_t)_i);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+}
+END_TEST
+
+// How the rank ended that said it, its launcher told.
+START_TEST(an_end_of_one_whose_own_is_known_is_another) {
+    say_below(0);
+    add(say(61, NULL, 10, OBSERVATION_LAUNCHER_FAILED), FACT_SIGNAL, 6);
+    end_below(0);
+    says(run(), "Process 2 of its node ended first: it ended by SIGABRT");
+}
+END_TEST
+
+static void got_signal(double seconds, int64_t signal) {
+    struct event *event = say(seconds, NULL, RANK_NONE, OBSERVATION_EXCEPTION);
+    add(event, FACT_PID, 2133);
+    if (signal > 0)
+        add(event, FACT_SIGNAL, signal);
+    add_text(event, FACT_EXCEPTION, "SignalException");
+    add_text(event, FACT_MESSAGE, "Process 2133 got signal: 1");
+    add_yes_no(event, FACT_VICTIM, true);
+}
+
+START_TEST(a_launcher_that_raises_its_signal_was_stopped) {
+    got_signal(60, _i == 1 ? 0 : 1);
+    if (_i == 2)
+        lose_peer(59, "a", 0);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, _i == 0);
+    if (_i == 0)
+        says(lines, "The job was told to stop from outside");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_reports");
     TCase *cases = tcase_create("reports");
@@ -112,6 +205,12 @@ int main(void) {
     tcase_add_test(cases, who_was_lost_is_the_first);
     tcase_add_test(cases, what_the_lost_one_said_itself_counts_more);
     tcase_add_test(cases, a_lost_peer_without_a_number_is_nobody);
+    tcase_add_test(cases, what_others_say_of_the_lost_one_is_told);
+    const int below = sizeof BELOW / sizeof *BELOW;
+    tcase_add_loop_test(cases, an_end_below_the_words_of_a_victim_may_be_its_own, 0, below);
+    tcase_add_loop_test(cases, an_end_above_them_is_another, 0, below);
+    tcase_add_loop_test(cases, a_launcher_that_raises_its_signal_was_stopped, 0, 3);
+    tcase_add_test(cases, an_end_of_one_whose_own_is_known_is_another);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -422,6 +422,80 @@ START_TEST(bounds_keep_what_was_heard_last) {
 }
 END_TEST
 
+// Of a rank whose line about the group is not there its timeout says that it waited.
+START_TEST(a_rank_that_gave_up_on_the_number_is_not_missing) {
+    add_wait(0, "1", 0, 1580, 700);
+    add_wait(3, "1", 3, 1580, 700);
+    add_timeout(2, _i == 0 ? 1580 : 1581, 700);
+    const char *lines = judge();
+    assert_count(1);
+    assert_role(lines, 1, "suspect");
+    if (_i == 0)
+        assert_lacks(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"suspect\"}");
+    else
+        assert_role(lines, 2, "suspect");
+}
+END_TEST
+
+static void take_times_off(uint32_t from, enum time_of time_of) {
+    for (uint32_t i = from; i < event_count; i++) {
+        events[i].timeless = true;
+        events[i].time_of = time_of;
+    }
+}
+
+// PyTorch before 2.3 wrote no time: the file may have been copied days after what others wrote.
+START_TEST(lines_without_a_time_are_known_at_once) {
+    for (int32_t rank = 1; rank < 4; rank++)
+        add_wait(rank, "0", rank, 19, 90000);
+    take_times_off(0, _i == 0 ? TIME_OF_FILE : TIME_OF_RECEIPT);
+    detector_start(&detector);
+    detector_feed(&detector, events, event_count);
+    detector_judge(&detector, NOON, true);
+    const char *lines = detector_lines(&detector);
+    assert_count(1);
+    assert_role(lines, 0, "suspect");
+    assert_has(lines, "3 ranks wait in ALLREDUCE 19 of 0");
+    assert_has(lines, _i == 0 ? "\"culprit.time_of\":\"file\"" : "\"culprit.time_of\":");
+}
+END_TEST
+
+// Those that have a time say when it was, and lines without one are of then.
+START_TEST(a_line_with_a_time_gives_it_to_those_without) {
+    uint32_t first = _i == 0 ? 0 : event_count + 4;
+    for (int32_t rank = 1; rank < 4; rank++)
+        add_wait(rank, "0", rank, 19, rank == 1 ? 90000 : 700);
+    take_times_off(0, TIME_OF_FILE);
+    for (uint32_t i = 2; i < event_count; i++)
+        events[i].timeless = false;
+    detector_start(&detector);
+    detector_feed(&detector, events + first, event_count - first);
+    detector_feed(&detector, events, first);
+    detector_judge(&detector, NOON + UINT64_C(1000000000000), true);
+    const char *lines = detector_lines(&detector);
+    assert_count(1);
+    assert_role(lines, 0, "suspect");
+    assert_has(lines, "3 ranks wait in ALLREDUCE 19 of 0");
+    assert_lacks(lines, "culprit.time_of");
+    assert_has(lines, "\"start_time_unix_nano\":\"1795000099961000000\"");
+}
+END_TEST
+
+START_TEST(a_line_with_a_time_counts_more_than_one_without) {
+    for (int32_t rank = 1; rank < 4; rank++)
+        add_wait(rank, "0", rank, 19, 700);
+    uint32_t dated = event_count;
+    add_wait(1, "0", 1, 7, 90000);
+    take_times_off(dated, TIME_OF_FILE);
+    detector_start(&detector);
+    detector_feed(&detector, events + (_i == 0 ? 0 : dated), _i == 0 ? event_count : 2);
+    if (_i == 1)
+        detector_feed(&detector, events, dated);
+    detector_judge(&detector, NOON + UINT64_C(1000000000000), true);
+    assert_has(detector_lines(&detector), "3 ranks wait in ALLREDUCE 19 of 0");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("hang_lines");
     TCase *tcase = tcase_create("lines");
@@ -437,6 +511,10 @@ int main(void) {
     tcase_add_test(tcase, lines_of_before_a_restart);
     tcase_add_test(tcase, numbers_that_are_not_known_name_nobody);
     tcase_add_test(tcase, dumps_win);
+    tcase_add_loop_test(tcase, lines_without_a_time_are_known_at_once, 0, 2);
+    tcase_add_loop_test(tcase, a_line_with_a_time_gives_it_to_those_without, 0, 2);
+    tcase_add_loop_test(tcase, a_line_with_a_time_counts_more_than_one_without, 0, 2);
+    tcase_add_loop_test(tcase, a_rank_that_gave_up_on_the_number_is_not_missing, 0, 2);
     tcase_add_test(tcase, order_of_arrival_means_nothing);
     tcase_add_test(tcase, takes_no_memory_when_warm);
     tcase_add_test(tcase, state_goes_on);

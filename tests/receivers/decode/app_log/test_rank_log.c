@@ -318,6 +318,8 @@ static const struct {
      "1+1: nccl_peer_closed" NCCL_WHO " peer=10.0.0.5" NCCL_GPU " victim=yes\n"},
     {NCCL_AT "Call to connect returned Connection refused",
      "1+1: nccl_peer_closed" NCCL_WHO NCCL_GPU " victim=yes\n"},
+    {NCCL_AT "NET/IB : Got async event : local catastrophic error",
+     "1+1: nccl_net_error" NCCL_WHO NCCL_GPU " error=local catastrophic error\n"},
     {NCCL_AT "Call to ibv_create_qp failed", ""},
     {NCCL_AT "Cuda failure 719 'unspecified launch failure'",
      "1+1: cuda_error" NCCL_WHO NCCL_GPU " error=unspecified launch failure code=719 victim=no\n"},
@@ -402,6 +404,9 @@ static const struct {
      "closure",
      "1+1: store_lost rank=5 victim=yes\n1+0: peer_closed rank=3 victim=yes\n"},
     {"accepted SocketImpl(fd=81, addr=[node-02]:51044, remote=[node-00]:29500)", ""},
+    // Whose address stands in front wrote the line there.
+    {"(RayTrainWorker pid=41, ip=10.20.0.7) RuntimeError: Application timeout caused pair closure",
+     "1+1: peer_closed host=10.20.0.7 pid=41 address=10.20.0.7 victim=yes\n"},
     // other libraries
     {"[rank0]: tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down.",
      "1+1: exception rank=0 exception=tensorflow.python.framework.errors_impl.UnknownError "
@@ -458,6 +463,69 @@ START_TEST(gathered_by_another) {
 }
 END_TEST
 
+// HCCL has one sentence for all; the code below it says whose fault it is.
+START_TEST(codes_of_npus_go_on_from_their_exception) {
+    static const struct {
+        const char *code, *kind;
+    } CODES[] = {{"EJ0001: 2026-01-05-10:11:12 Failed to start", ": exception rank=3"},
+                 {"EI0006: 2026-01-05-10:11:12 No socket", ": rendezvous_timeout rank=3"},
+                 {"EI00061: 2026-01-05-10:11:12 No socket", ": exception rank=3"},
+                 {"STEP 10006: 2026-01-05-10:11:12 No socket", ": exception rank=3"}};
+    struct told told;
+    char log[512];
+    snprintf(log, sizeof log,
+             "[rank3]: Traceback (most recent call last):\n"
+             "[rank3]:   File \"/a/train.py\", line 3, in <module>\n"
+             "[rank3]: RuntimeError: [ERROR] HCCL error in: x.cpp:64\n"
+             "[rank3]: [ERROR] 2026-01-05-10:11:12 (PID:7, Device:3, RankID:3) ERR02200 DIST call\n"
+             "[rank3]: %s\n",
+             CODES[_i].code);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    ck_assert_msg(strstr(told.said, CODES[_i].kind) != NULL, "%s", told.said);
+    ck_assert_msg((strstr(told.said, "code=EJ0001") != NULL) == (_i == 0), "%s", told.said);
+}
+END_TEST
+
+// Of services that the program calls, as apart from its peers.
+static const struct {
+    const char *place, *raised;
+    bool is_own;
+} SERVICES[] = {
+    {"/p/urllib3/connectionpool.py", "ConnectionResetError: [Errno 104] Connection reset by peer",
+     true},
+    {"/p/train.py", "requests.exceptions.ConnectionError: Connection reset by peer", true},
+    {"/p/train.py", "ConnectionResetError: [Errno 104] Connection reset by peer", false},
+    {"/p/train.py", "requestsx.ConnectionError: Connection reset by peer", false},
+};
+
+START_TEST(a_service_is_no_peer) {
+    struct told told;
+    char log[512];
+    snprintf(log, sizeof log,
+             "[rank3]: Traceback (most recent call last):\n"
+             "[rank3]:   File \"%s\", line 3, in f\n[rank3]: %s\n",
+             SERVICES[_i].place, SERVICES[_i].raised);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    const char *victim = SERVICES[_i].is_own ? "victim=no" : "victim=yes";
+    ck_assert_msg(strstr(told.said, victim) != NULL, "%s", told.said);
+}
+END_TEST
+
+// People paste the launcher's traceback and not its end.
+START_TEST(a_launcher_s_traceback_without_its_end_says_nothing) {
+    static const char *const places[] = {"/bin/torchrun", "/p/torch/distributed/launcher/api.py",
+                                         "/p/train.py"};
+    struct told told;
+    char log[256];
+    snprintf(log, sizeof log,
+             "Traceback (most recent call last):\n"
+             "  File \"%s\", line 3, in f\n",
+             places[_i]);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    ck_assert_msg((strstr(told.said, "exception") != NULL) == (_i == 2), "%s", told.said);
+}
+END_TEST
+
 START_TEST(a_line_of_many_reports_is_bounded) {
     static const char report[] = "[rank1]: " TIMEOUT(8, 9);
     struct told told;
@@ -482,6 +550,9 @@ int main(void) {
     tcase_add_loop_test(cases, becomes, 0, sizeof CASES / sizeof *CASES);
     tcase_add_loop_test(cases, prefixes_say_nothing_wrong, 0, sizeof CASES / sizeof *CASES);
     tcase_add_test(cases, gathered_by_another);
+    tcase_add_loop_test(cases, a_launcher_s_traceback_without_its_end_says_nothing, 0, 3);
+    tcase_add_loop_test(cases, a_service_is_no_peer, 0, sizeof SERVICES / sizeof *SERVICES);
+    tcase_add_loop_test(cases, codes_of_npus_go_on_from_their_exception, 0, 4);
     tcase_add_test(cases, a_line_of_many_reports_is_bounded);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
