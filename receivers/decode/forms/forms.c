@@ -20,7 +20,7 @@
 #include <stdlib.h>
 
 // THEN_PLACES_MAX: places of a line that are tried.
-enum { CANDIDATES_MAX = 256, THEN_PLACES_MAX = 8, ARENA_BLOCK = 64 << 10 };
+enum { CANDIDATES_MAX = 256, THEN_PLACES_MAX = 8, ARENA_BLOCK = 64 << 10, NAME_SIZE_MAX = 253 };
 
 struct place {
     uint32_t form;
@@ -92,6 +92,8 @@ static bool may_take(const struct pattern_part *part, unsigned char byte) {
         return isxdigit(byte) != 0;
     case PATTERN_TIME:
         return digit || isupper(byte) != 0 || byte >= 0x80;
+    case PATTERN_REPLICA:
+        return isalpha(byte) != 0;
     case PATTERN_NAME:
         return isalnum(byte) != 0 || byte == '_' || byte == '.' || byte == '-' || byte >= 0x80;
     default:
@@ -300,6 +302,35 @@ bool forms_search(const struct forms *forms, struct slice text, struct needle_wa
     return true;
 }
 
+// Behind the letters of the name that stands there, up to its first digit; 0: there is none.
+static size_t name_letters_end(struct slice text, size_t at) {
+    size_t limit = text.size - at < NAME_SIZE_MAX ? text.size : at + NAME_SIZE_MAX;
+    if (at == text.size || isalpha((unsigned char)text.data[at]) == 0)
+        return 0;
+    while (at < limit &&
+           (isalpha((unsigned char)text.data[at]) != 0 || memchr("_.-/", text.data[at], 4) != NULL))
+        at++;
+    return at;
+}
+
+// Whether the text begins with a name that has a number in it, in brackets perhaps, or behind
+// another name.
+static bool begins_with_name(struct slice text) {
+    size_t at = name_letters_end(text, text.data[0] == '[');
+    if (at > 0 && at < text.size && text.data[at] == ' ')
+        at = name_letters_end(text, at + 1);
+    return at > 0 && at < text.size && text_is_digit(text.data[at]);
+}
+
+// Rows that are made of names are not tried on what begins otherwise.
+static bool may_be_names(const struct form *form, struct slice text, struct prefix_walk *walk) {
+    if (!form->is_names)
+        return true;
+    if (walk->begins == PREFIX_UNKNOWN)
+        walk->begins = begins_with_name(text) ? PREFIX_NAME : PREFIX_NO_NAME;
+    return walk->begins == PREFIX_NAME;
+}
+
 bool forms_find_prefix(const struct forms *forms, struct slice text, struct prefix_walk *walk,
                        struct form_match *match, size_t *end) {
     if (text.size < 2)
@@ -309,6 +340,7 @@ bool forms_find_prefix(const struct forms *forms, struct slice text, struct pref
     for (uint32_t i = walk->next; list[i] != UINT16_MAX; i++) {
         const struct place *place = &forms->prefixes[list[i]];
         if ((place->second[second / 32] >> second % 32 & 1) == 0 ||
+            !may_be_names(forms->rows.forms[place->form], text, walk) ||
             !pattern_match_again(&place->text->pattern, text, 0, match->values, end, &walk->memo))
             continue;
         match->form = forms->rows.forms[place->form];

@@ -129,6 +129,12 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
         return span(text, end, is_hex_char) > end ? span(text, end, is_hex_char) : at;
     case PATTERN_NAME: // a full stop behind it ends the sentence
         return without_end(text, at, span(text, at, is_name_char), '.');
+    case PATTERN_REPLICA:
+        end = at < text.size && isalpha((unsigned char)text.data[at]) ? span(text, at, is_name_char)
+                                                                      : at;
+        if (end == at || end + 1 >= text.size || text.data[end] != '/')
+            return at;
+        return digits_at(text, end + 1) > end + 1 ? digits_at(text, end + 1) : at;
     case PATTERN_ADDRESS:
         return without_end(text, at, span(text, at, is_address_char), ':');
     case PATTERN_PCI:
