@@ -99,6 +99,47 @@ def log(prefix):
         out.append(own.replace("{}", line) if "{}" in own else own + line)
     return "\n".join(out) + "\n"
 
+# Consoles of two nodes in one log, of a job that was started twice. Each node has a local rank 1.
+AGENT = " 7 torch/distributed/elastic/multiprocessing/api.py"
+RESTARTED = """[default1]:[rank{rank}]: ValueError: could not convert string to float: '12.x'
+E1127 20:52:03.040000{agent}:869] failed (exitcode: 1) local_rank: 1 (pid: {pid}) of binary: python
+"""
+LOST = "[default1]:[rank3]: RuntimeError: [pair.cc:534] Connection closed by peer [10.20.0.11]:1251"
+SUMMARY = """[default1]:RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error
+E1127 20:53:21.740000{agent}:869] failed (exitcode: 1) local_rank: 1 (pid: {last}) of binary: py
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-27_20:53:21
+  host      : {host}
+  rank      : {rank} (local_rank: 1)
+  exitcode  : 1 (pid: {last})
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+"""
+
+
+def on_node(host, text):
+    return "".join(f"{host}: {line}\n" for line in text.splitlines())
+
+
+def restarted():
+    nodes = [{"host": "gpu-a01", "rank": 1, "pid": 3897, "last": 7946},
+             {"host": "gpu-a02", "rank": 3, "pid": 3898, "last": 7947}]
+    steps = "".join(on_node(node["host"], f"[default1]:2026-11-27 20:51:5{step},033 step {step}/40")
+                    for step in range(STEPS) for node in nodes)
+    return (steps + on_node("gpu-a01", RESTARTED.format(agent=AGENT, **nodes[0])) +
+            on_node("gpu-a02", LOST) +
+            "".join(on_node(node["host"], SUMMARY.format(agent=AGENT, **node)) for node in nodes))
+
+
 class Suite:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
@@ -122,6 +163,9 @@ class Suite:
             named, said = self.answer(log(prefix))
             self.checks.equal(said, plain, name + ": what is said")
             self.checks.check(who.lower() in named.lower(), f"{name}: {who} is named, not {named}")
+        named, said = self.answer(restarted())
+        self.checks.equal(named, "Rank 1 on gpu-a01 ended first: it", "two starts on two nodes")
+        self.checks.check(said.startswith("ValueError"), "two starts on two nodes: " + said)
 
 
 def main(binary):
