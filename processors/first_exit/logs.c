@@ -12,7 +12,7 @@ enum { NODE_OF_LOG = -1 }; // in place of a local rank
 
 struct log_row {
     bool used;
-    string_id source;
+    string_id source, node; // STRING_NONE: of whichever node
     int32_t task, local_rank;
     int64_t value;
 };
@@ -23,21 +23,21 @@ struct exit_logs {
 };
 
 static struct log_row *row_at(const struct exit_logs *logs, const struct exit_note *note,
-                              int32_t local_rank) {
-    const int64_t key[] = {note->key.source, note->task, local_rank};
+                              string_id node, int32_t local_rank) {
+    const int64_t key[] = {note->key.source, note->task, node, local_rank};
     uint32_t slot = hash_folded(hash_more(HASH_START, key, sizeof key)) & logs->mask;
     while (logs->rows[slot].used &&
            (logs->rows[slot].source != note->key.source || logs->rows[slot].task != note->task ||
-            logs->rows[slot].local_rank != local_rank))
+            logs->rows[slot].node != node || logs->rows[slot].local_rank != local_rank))
         slot = (slot + 1) & logs->mask;
     return &logs->rows[slot];
 }
 
-static void learn(const struct exit_logs *logs, const struct exit_note *note, int32_t local_rank,
-                  int64_t value) {
-    struct log_row *row = row_at(logs, note, local_rank);
+static void learn(const struct exit_logs *logs, const struct exit_note *note, string_id node,
+                  int32_t local_rank, int64_t value) {
+    struct log_row *row = row_at(logs, note, node, local_rank);
     if (!row->used)
-        *row = (struct log_row){true, note->key.source, note->task, local_rank, value};
+        *row = (struct log_row){true, note->key.source, node, note->task, local_rank, value};
     else if (row->value != value)
         row->value = SEVERAL;
 }
@@ -46,11 +46,12 @@ static bool has_log(const struct exit_note *note) {
     return note->key.source != STRING_NONE && note->key.source != STRING_REFUSED;
 }
 
-// Of launchers alone, of which there are few lines: each tells of a node and of a rank at most.
+// Of launchers alone, of which there are few lines: each tells of a node and of a rank at most, and
+// of that on its node.
 static uint32_t count_rows(const struct exit_list *list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->note_count; i++)
-        count += 2 * (uint32_t)kind_is_launchers(note_kind(list->notes[i]));
+        count += 3 * (uint32_t)kind_is_launchers(note_kind(list->notes[i]));
     return count;
 }
 
@@ -65,25 +66,30 @@ const struct exit_logs *exits_see_logs(const struct exit_list *list, struct aren
         if (!kind_is_launchers(note_kind(note)) || !has_log(note))
             continue;
         if (note->node != STRING_NONE)
-            learn(logs, note, NODE_OF_LOG, note->node);
-        if (note->local_rank >= 0 && note->rank >= 0)
-            learn(logs, note, note->local_rank, note->rank);
+            learn(logs, note, STRING_NONE, NODE_OF_LOG, note->node);
+        if (note->local_rank < 0 || note->rank < 0)
+            continue;
+        learn(logs, note, STRING_NONE, note->local_rank, note->rank);
+        if (note->node != STRING_NONE)
+            learn(logs, note, note->node, note->local_rank, note->rank);
     }
     return logs;
 }
 
-static int64_t known(const struct exit_logs *logs, const struct exit_note *note,
+static int64_t known(const struct exit_logs *logs, const struct exit_note *note, string_id node,
                      int32_t local_rank) {
-    const struct log_row *row = row_at(logs, note, local_rank);
+    const struct log_row *row = row_at(logs, note, node, local_rank);
+    if (!row->used) // of no node that was named
+        row = row_at(logs, note, STRING_NONE, local_rank);
     return has_log(note) && row->used ? row->value : SEVERAL;
 }
 
 string_id exit_log_node(const struct exit_logs *logs, const struct exit_note *note) {
-    int64_t node = known(logs, note, NODE_OF_LOG);
+    int64_t node = known(logs, note, STRING_NONE, NODE_OF_LOG);
     return node == SEVERAL ? STRING_NONE : (string_id)node;
 }
 
 int32_t exit_log_rank(const struct exit_logs *logs, const struct exit_note *note) {
-    int64_t rank = note->local_rank < 0 ? SEVERAL : known(logs, note, note->local_rank);
+    int64_t rank = note->local_rank < 0 ? SEVERAL : known(logs, note, note->node, note->local_rank);
     return rank == SEVERAL ? RANK_NONE : (int32_t)rank;
 }

@@ -20,12 +20,17 @@
 #include <stdlib.h>
 
 // THEN_PLACES_MAX: places of a line that are tried.
-enum { CANDIDATES_MAX = 256, THEN_PLACES_MAX = 8, ARENA_BLOCK = 64 << 10 };
+enum { CANDIDATES_MAX = 256, THEN_PLACES_MAX = 8, ARENA_BLOCK = 64 << 10, NAME_SIZE_MAX = 253 };
 
 struct place {
     uint32_t form;
     const struct form_text *text;
-    uint32_t second[8]; // of a prefix: a bit for each byte that may be its second one
+    // Of a prefix: a bit for each byte that may be its second one; the literal that it begins with;
+    // whether a name or a date follows; what stands behind that: blanks perhaps, a literal, a part.
+    uint32_t second[8];
+    struct slice head, behind;
+    const struct pattern_part *next; // NULL: none
+    bool is_names, has_name, has_date, has_blanks;
 };
 
 struct forms {
@@ -92,6 +97,8 @@ static bool may_take(const struct pattern_part *part, unsigned char byte) {
         return isxdigit(byte) != 0;
     case PATTERN_TIME:
         return digit || isupper(byte) != 0 || byte >= 0x80;
+    case PATTERN_REPLICA:
+        return isalpha(byte) != 0;
     case PATTERN_NAME:
         return isalnum(byte) != 0 || byte == '_' || byte == '.' || byte == '-' || byte >= 0x80;
     default:
@@ -118,6 +125,32 @@ static void set_second(struct place *place) {
     }
 }
 
+// What begins the text besides its second byte, as far as that is told without matching it.
+static void set_head(struct place *place, bool is_names) {
+    const struct pattern *pattern = &place->text->pattern;
+    const struct pattern_part *part = &pattern->parts[0], *end = part + pattern->part_count;
+    place->is_names = is_names;
+    place->head = place->behind = (struct slice){"", 0};
+    if (part->type == PATTERN_LITERAL)
+        place->head = part++->literal;
+    if (part->type == PATTERN_REPLICA) {
+        place->has_name = true;
+        place->behind = SLICE("/");
+        return;
+    }
+    bool is_followed = part + 1 < end && (part[1].type == PATTERN_LITERAL ||
+                                          (part[1].type == PATTERN_BLANKS && part + 2 < end));
+    place->has_date = is_followed && part->type == PATTERN_TIME;
+    place->has_name = is_followed && part->type == PATTERN_NAME;
+    if (!place->has_date && !place->has_name)
+        return;
+    place->has_blanks = (++part)->type == PATTERN_BLANKS;
+    part += place->has_blanks;
+    if (part->type == PATTERN_LITERAL)
+        place->behind = part++->literal;
+    place->next = part < end ? part : NULL;
+}
+
 static void index_prefixes(struct forms *forms) {
     struct form_rows *rows = &forms->rows;
     uint32_t count = 0;
@@ -128,6 +161,7 @@ static void index_prefixes(struct forms *forms) {
     for (uint32_t i = 0; i < rows->count; i++)
         for (uint32_t k = 0; rows->forms[i]->is_prefix && k < rows->forms[i]->text_count; k++) {
             forms->prefixes[count] = (struct place){.form = i, .text = &rows->forms[i]->texts[k]};
+            set_head(&forms->prefixes[count], rows->forms[i]->is_names);
             set_second(&forms->prefixes[count++]);
         }
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -300,15 +334,76 @@ bool forms_search(const struct forms *forms, struct slice text, struct needle_wa
     return true;
 }
 
+// Behind the letters of the name that stands there, up to its first digit; 0: there is none.
+static size_t name_letters_end(struct slice text, size_t at) {
+    size_t limit = text.size - at < NAME_SIZE_MAX ? text.size : at + NAME_SIZE_MAX;
+    if (at == text.size || isalpha((unsigned char)text.data[at]) == 0)
+        return 0;
+    while (at < limit &&
+           (isalpha((unsigned char)text.data[at]) != 0 || memchr("_.-/", text.data[at], 4) != NULL))
+        at++;
+    return at;
+}
+
+// Whether the text begins with a name that has a number in it, in brackets perhaps, or behind
+// another name.
+static bool begins_with_name(struct slice text) {
+    size_t at = name_letters_end(text, text.data[0] == '[');
+    if (at > 0 && at < text.size && text.data[at] == ' ')
+        at = name_letters_end(text, at + 1);
+    return at > 0 && at < text.size && text_is_digit(text.data[at]);
+}
+
+// Rows that are made of names are not tried on what begins otherwise.
+static bool may_be_names(struct slice text, struct prefix_walk *walk) {
+    if (walk->begins == PREFIX_UNKNOWN)
+        walk->begins = begins_with_name(text) ? PREFIX_NAME : PREFIX_NO_NAME;
+    return walk->begins == PREFIX_NAME;
+}
+
+// Behind the name or the date that the row has at `at`, which is looked for once for all rows; 0:
+// there is none.
+static size_t first_end(const struct place *place, struct slice text, size_t at,
+                        struct prefix_walk *walk) {
+    if (place->has_date) {
+        size_t size = pattern_date_size(text, at, &walk->memo);
+        return size == 0 ? 0 : at + size;
+    }
+    if (walk->name_end == 0 || walk->name_at != at) {
+        walk->name_at = at;
+        walk->name_end = pattern_name_end(text, at);
+    }
+    return walk->name_end == at ? 0 : walk->name_end;
+}
+
+// False: the prefix is not there.
+static bool may_be_there(const struct place *place, struct slice text, struct prefix_walk *walk) {
+    unsigned char second = (unsigned char)text.data[1];
+    if ((place->second[second / 32] >> second % 32 & 1) == 0 || !text_begins(text, place->head) ||
+        (place->is_names && !may_be_names(text, walk)))
+        return false;
+    if (!place->has_name && !place->has_date)
+        return true;
+    size_t end = first_end(place, text, place->head.size, walk);
+    if (end == 0 || end == text.size ||
+        (!place->has_blanks && text.data[end] != place->behind.data[0]))
+        return false;
+    while (place->has_blanks && end < text.size &&
+           (text.data[end] == ' ' || text.data[end] == '\t'))
+        end++;
+    struct slice rest = text_from(text, end);
+    return text_skip(&rest, place->behind) && (place->next == NULL || rest.size == 0 ||
+                                               may_take(place->next, (unsigned char)rest.data[0]));
+}
+
 bool forms_find_prefix(const struct forms *forms, struct slice text, struct prefix_walk *walk,
                        struct form_match *match, size_t *end) {
     if (text.size < 2)
         return false;
-    unsigned char second = (unsigned char)text.data[1];
     const uint16_t *list = forms->by_byte[(unsigned char)text.data[0]];
     for (uint32_t i = walk->next; list[i] != UINT16_MAX; i++) {
         const struct place *place = &forms->prefixes[list[i]];
-        if ((place->second[second / 32] >> second % 32 & 1) == 0 ||
+        if (!may_be_there(place, text, walk) ||
             !pattern_match_again(&place->text->pattern, text, 0, match->values, end, &walk->memo))
             continue;
         match->form = forms->rows.forms[place->form];

@@ -43,6 +43,8 @@ bool forms_search(const struct forms *forms, struct slice text, struct needle_wa
 // a walk of zeros; called again, it tries those that come after the one it gave.
 struct prefix_walk {
     uint32_t next;
+    size_t name_at, name_end; // of the name that was looked for last; 0: none was
+    enum { PREFIX_UNKNOWN, PREFIX_NO_NAME, PREFIX_NAME } begins; // the text, with a number in it
     struct pattern_memo memo;
 };
 bool forms_find_prefix(const struct forms *forms, struct slice text, struct prefix_walk *walk,

@@ -36,7 +36,8 @@ static size_t digits_at(struct slice text, size_t at) {
 }
 
 static bool is_name_char(char c) {
-    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-' || (c & 0x80) != 0;
+    return (unsigned)((c | 0x20) - 'a') < 26 || text_is_digit(c) || c == '_' || c == '.' ||
+           c == '-' || (c & 0x80) != 0;
 }
 
 static bool is_address_char(char c) {
@@ -77,6 +78,11 @@ static size_t word_end(struct slice text, size_t at, const struct pattern_part *
 
 static size_t without_end(struct slice text, size_t from, size_t end, char stop) {
     return end > from && text.data[end - 1] == stop ? end - 1 : end;
+}
+
+// A full stop behind it ends the sentence.
+size_t pattern_name_end(struct slice text, size_t at) {
+    return without_end(text, at, span(text, at, is_name_char), '.');
 }
 
 // Begins as a date does: with a digit, or a short word without one and a number or another word
@@ -127,8 +133,14 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
         if (text_begins(text_from(text, at), SLICE("0x")))
             end += 2;
         return span(text, end, is_hex_char) > end ? span(text, end, is_hex_char) : at;
-    case PATTERN_NAME: // a full stop behind it ends the sentence
-        return without_end(text, at, span(text, at, is_name_char), '.');
+    case PATTERN_NAME:
+        return pattern_name_end(text, at);
+    case PATTERN_REPLICA:
+        end = at < text.size && isalpha((unsigned char)text.data[at]) ? span(text, at, is_name_char)
+                                                                      : at;
+        if (end == at || end + 1 >= text.size || text.data[end] != '/')
+            return at;
+        return digits_at(text, end + 1) > end + 1 ? digits_at(text, end + 1) : at;
     case PATTERN_ADDRESS:
         return without_end(text, at, span(text, at, is_address_char), ':');
     case PATTERN_PCI:
@@ -181,13 +193,13 @@ static void keep(struct match *match, const struct pattern_part *part, size_t fr
         match->values[part->name] = (struct slice){match->text.data + from, to - from};
 }
 
-static size_t date_at(struct match *match, size_t at) {
-    const char *here = match->text.data + at;
-    if (match->memo->at != here) {
-        match->memo->at = here;
-        match->memo->date_size = date_size(text_from(match->text, at));
+size_t pattern_date_size(struct slice text, size_t at, struct pattern_memo *memo) {
+    const char *here = text.data + at;
+    if (memo->at != here) {
+        memo->at = here;
+        memo->date_size = date_size(text_from(text, at));
     }
-    return match->memo->date_size;
+    return memo->date_size;
 }
 
 // One part that is neither of type text nor an option.
@@ -219,7 +231,7 @@ static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at
         assert(false);
         return false;
     default:
-        to = part->type == PATTERN_TIME ? *at + date_at(match, *at)
+        to = part->type == PATTERN_TIME ? *at + pattern_date_size(match->text, *at, match->memo)
                                         : part_end(part, next, match->text, *at);
         if (to == *at)
             return false;

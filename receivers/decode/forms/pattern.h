@@ -101,5 +101,9 @@ enum {
 static inline uint64_t pattern_steps_max(struct slice text) {
     return PATTERN_STEPS_MIN + PATTERN_STEPS_A_BYTE * (uint64_t)text.size;
 }
+// Where a part of type name ends that begins at `at`; `at` itself: there is none.
+size_t pattern_name_end(struct slice text, size_t at);
+// How long the date is that stands there; 0: there is none.
+size_t pattern_date_size(struct slice text, size_t at, struct pattern_memo *memo);
 bool pattern_match_again(const struct pattern *pattern, struct slice text, size_t at,
                          struct slice *values, size_t *end, struct pattern_memo *memo);

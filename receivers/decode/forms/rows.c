@@ -344,8 +344,19 @@ static bool read_then(struct reader *reader, struct slice value) {
 }
 
 static bool read_again(struct reader *reader, struct slice value) {
-    reader->form->needs_again = slice_equal(value, SLICE("yes"));
-    return reader->form->needs_again || fail(reader, value.data, "`again` is yes");
+    reader->form->is_names = slice_equal(value, SLICE("always"));
+    reader->form->needs_again = reader->form->is_names || slice_equal(value, SLICE("yes"));
+    return reader->form->needs_again || fail(reader, value.data, "`again` is yes or always");
+}
+
+static bool read_until(struct reader *reader, struct slice value) {
+    reader->form->until = value;
+    return true;
+}
+
+static bool read_escapes(struct reader *reader, struct slice value) {
+    reader->form->is_xml = slice_equal(value, SLICE("xml"));
+    return reader->form->is_xml || fail(reader, value.data, "`escapes` has one value: xml");
 }
 
 static bool read_becomes(struct reader *reader, struct slice value) {
@@ -512,6 +523,8 @@ static const struct {
     { {#name, sizeof(#name) - 1}, rows, read_##name }
     FIELD(OF_TEXT, text),
     FIELD(OF_PREFIX, again),
+    FIELD(OF_PREFIX, until),
+    FIELD(OF_PREFIX, escapes),
     FIELD(OF_FORM, then),
     FIELD(OF_FORM, becomes),
     FIELD(OF_FORM, apart),

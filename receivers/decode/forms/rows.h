@@ -138,6 +138,12 @@ struct form {
     // A prefix that other text may look like: it counts once three lines of a log had it, with two
     // different values.
     bool needs_again;
+    // … made of names alone: it counts only while nearly all lines of a log have it
+    // (line/prefix.h).
+    bool is_names;
+    // Of a prefix that has an end, too: the line is what stands in front of it. data NULL: none.
+    struct slice until;
+    bool is_xml; // … and some of its characters are written as XML does
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];
     struct form_when whens[FORM_WHENS_MAX];

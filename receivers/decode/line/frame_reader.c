@@ -216,6 +216,26 @@ static struct slice clean(struct slice text, struct arena *arena) {
     return strip_colours(text, arena);
 }
 
+// What XML writes for characters that it keeps for itself, and those that end lines.
+static struct slice strip_xml(struct slice text, struct arena *arena) {
+    static const struct {
+        struct slice written;
+        char meant;
+    } escapes[] = {{{"&lt;", 4}, '<'},   {{"&gt;", 4}, '>'},    {{"&amp;", 5}, '&'},
+                   {{"&quot;", 6}, '"'}, {{"&#010;", 6}, '\n'}, {{"&#013;", 6}, '\r'}};
+    enum { ESCAPES = sizeof escapes / sizeof *escapes };
+    char *out = arena_take(arena, text.size + 1);
+    size_t size = 0;
+    while (text.size > 0) {
+        int i = 0;
+        while (i < ESCAPES && !text_begins(text, escapes[i].written))
+            i++;
+        out[size++] = i < ESCAPES ? escapes[i].meant : text.data[0];
+        text_take(&text, i < ESCAPES ? escapes[i].written.size : 1);
+    }
+    return clean((struct slice){out, size}, arena);
+}
+
 static const struct forms *forms_of(const struct frame *frame) {
     return frame->forms != NULL ? frame->forms : forms_builtin();
 }
@@ -532,6 +552,9 @@ static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, 
     int objects = 0;
     for (int i = 0; i < PEELS_MAX; i++) {
         bool took = peel_one(reader, peel);
+        if (peel->is_xml)
+            peel->text = strip_xml(peel->text, arena);
+        peel->is_xml = false;
         if (!took && objects++ < OBJECTS_MAX) {
             enum frame_step json = peel_json(reader, peel, arena, fault);
             if (json == FRAME_NOTHING || json == FRAME_REFUSED || json == FRAME_HELD)

@@ -3,8 +3,11 @@
 #include "receivers/decode/line/head.h"
 
 #include "base/text/cut.h"
+#include "pipeline/model/event.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <strings.h>
 
 static const struct slice BEGINNING = {"Traceback (most recent call last):", 34};
 
@@ -63,6 +66,25 @@ static void name_writer(struct peel *peel, struct slice head) {
     peel_named(peel, (struct slice){(const char *)&hash, sizeof hash}, "head");
 }
 
+// "rank 3", "rank=3", "Rank3" in the head; that of a process group or of a node is another number.
+static bool find_rank(struct slice head, uint64_t *rank) {
+    struct slice rest = head;
+    if (memmem(head.data, head.size, "[PG ", 4) != NULL)
+        return false;
+    while (rest.size > 4) {
+        const char *at = rest.data;
+        bool is_word = (at[0] == 'r' || at[0] == 'R') && strncasecmp(at, "rank", 4) == 0 &&
+                       (at == head.data || !(isalnum((unsigned char)at[-1]) || at[-1] == '_'));
+        rest = text_from(rest, 1);
+        struct slice number = text_from(rest, 3);
+        if (is_word && number.size > 0 && memchr(" =:", number.data[0], 3) != NULL)
+            text_take(&number, 1);
+        if (is_word && text_take_number(&number, 1, 6, rank) && *rank <= RANK_MAX)
+            return true;
+    }
+    return false;
+}
+
 // The line keeps its head: rows may know what it says.
 static size_t learn(struct head_seen *seen, struct slice line, size_t size) {
     struct slice held = {seen->text, seen->size};
@@ -84,6 +106,7 @@ static size_t take_off(struct peel *peel, struct head_seen *seen) {
 
 void head_peel(struct peel *peel, struct head_seen *seen) {
     struct slice line = peel->text;
+    uint64_t rank;
     size_t size = head_of_beginning(line);
     assert(seen->size <= HEAD_SIZE_MAX);
     if (size > 0)
@@ -92,4 +115,7 @@ void head_peel(struct peel *peel, struct head_seen *seen) {
         size = take_off(peel, seen);
     if (size > 0 && seen->names)
         name_writer(peel, (struct slice){line.data, size});
+    if (size > 0 && peel->frame->rank == RANK_NONE &&
+        find_rank((struct slice){line.data, size}, &rank))
+        peel->frame->rank = (int32_t)rank;
 }

@@ -19,5 +19,6 @@ struct head_seen {
 };
 
 // Takes such a head off the lines behind the beginning of a traceback. From the second traceback
-// with such a head on it names the writer, without the time that stands in it. O(HEAD_SIZE_MAX)
+// with such a head on it names the writer, without the time that stands in it; a rank that stands
+// in it is the writer's. O(HEAD_SIZE_MAX)
 void head_peel(struct peel *peel, struct head_seen *seen);

@@ -47,6 +47,9 @@ struct peel {
     bool kernel;           // some prefix was the kernel's
     bool forwarded;        // … and the last one was another program's
     bool writer;           // some prefix was a process's: what follows is its text
+    bool is_xml;           // … and it is escaped as XML
+    bool counted;          // the line, of those that prefixes of names count
+    uint32_t named;        // a bit for each prefix of names that the line had
     enum peel_part part;   // a container's line was opened
     bool joined;           // … and its parts were put together
     uint32_t stream;       // 0, or 2 for stderr, of such a line

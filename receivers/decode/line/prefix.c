@@ -50,6 +50,13 @@ static bool is_address(struct slice value) {
     return inet_pton(AF_INET, text, ignored) == 1 || inet_pton(AF_INET6, text, ignored) == 1;
 }
 
+// A name, or the address that somebody calls the host by.
+static bool is_host(struct slice value) {
+    uint64_t number;
+    return memchr(value.data, ':', value.size) == NULL ? !text_number(value, 18, &number)
+                                                       : is_address(value);
+}
+
 // False: this value makes it no prefix.
 static bool set_number(struct peel *peel, enum form_target target, struct slice value) {
     uint64_t number;
@@ -81,11 +88,9 @@ static bool set_value(struct peel *peel, enum form_target target, struct slice v
     case TARGET_TASK:
     case TARGET_PID:
         return set_number(peel, target, value);
-    case TARGET_HOST: {
-        uint64_t number;
+    case TARGET_HOST:
         frame->host = value; // settle makes it a part of the writer's name
-        return !text_number(value, 18, &number);
-    }
+        return is_host(value);
     case TARGET_PROGRAM:
         frame->program = value;
         return true;
@@ -127,6 +132,25 @@ static bool set_values(struct peel *peel, const struct form_match *match) {
     return true;
 }
 
+// "</stderr>", a quotation mark: in front of it the line ends.
+static void end_line(struct slice *text, struct slice until) {
+    struct slice rest = *text, behind;
+    while (text_find(rest, until, &behind)) {
+        const char *at = behind.data - until.size;
+        if (at == text->data || at[-1] != '\\') {
+            text->size = (size_t)(at - text->data);
+            return;
+        }
+        rest = behind;
+    }
+}
+
+static bool counts(const struct form_match *match, struct prefixes_seen *seen, struct peel *peel) {
+    if (match->form->is_names)
+        return names_stand(&seen->names, peel, match);
+    return !match->form->needs_again || is_again(seen, match);
+}
+
 bool prefix_peel(struct peel *peel, struct prefixes_seen *seen) {
     const struct forms *forms = peel->frame->forms;
     struct form_match match;
@@ -134,8 +158,9 @@ bool prefix_peel(struct peel *peel, struct prefixes_seen *seen) {
     size_t end;
     if (forms == NULL)
         forms = forms_builtin();
+    names_pass(&seen->names, peel);
     while (forms_find_prefix(forms, peel->text, &walk, &match, &end)) {
-        if (match.form->needs_again && !is_again(seen, &match))
+        if (!counts(&match, seen, peel))
             continue;
         struct peel peeled = *peel;
         struct frame frame = *peel->frame;
@@ -145,6 +170,9 @@ bool prefix_peel(struct peel *peel, struct prefixes_seen *seen) {
         *peel->frame = frame;
         peeled.frame = peel->frame;
         peeled.text = text_from(peel->text, end);
+        if (match.form->until.data != NULL)
+            end_line(&peeled.text, match.form->until);
+        peeled.is_xml = match.form->is_xml;
         *peel = peeled;
         return true;
     }

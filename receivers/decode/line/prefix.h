@@ -3,6 +3,7 @@
 #pragma once
 
 #include "receivers/decode/forms/forms.h"
+#include "receivers/decode/line/names.h"
 #include "receivers/decode/line/peel.h"
 
 enum { PREFIX_AGAIN_MAX = 16 };
@@ -15,6 +16,7 @@ struct prefixes_seen {
         uint32_t lines;
         bool differs; // … in another one they were others
     } rows[PREFIX_AGAIN_MAX];
+    struct names_seen names;
 };
 
 // Takes one prefix off the text; false when there is none in front. O(size of the prefix) for each
