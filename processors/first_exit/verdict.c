@@ -23,57 +23,6 @@ static const char *const KINDS[EXIT_KINDS] = {
     [EXIT_PREEMPTED] = "preempted",   [EXIT_NODE_LOST] = "node_lost",
 };
 
-struct advice {
-    const char *action, *words;
-};
-
-static const struct advice ADVICE[EXIT_KINDS] = {
-    [EXIT_HOST_OOM] = {"fix_workload",
-                       "Give {who} more memory, or let it use less: fewer or "
-                       "smaller data loader workers, less caching, no leak."},
-    [EXIT_CUDA_OOM] = {"fix_workload",
-                       "Let {who} use less GPU memory (smaller batches, "
-                       "checkpointed activations), or find what else holds it."},
-    [EXIT_CUDA_ERROR] = {"inspect_rank",
-                         "Look for an Xid of the GPU of {who} in the kernel log; "
-                         "without one, run it with CUDA_LAUNCH_BLOCKING=1."},
-    [EXIT_EXCEPTION] = {"fix_workload",
-                        "Read the traceback of {who}; what the other ranks say "
-                        "follows from its end."},
-    [EXIT_SEGFAULT] = {"inspect_rank",
-                       "Get a core dump or the stack of {who} "
-                       "(PYTHONFAULTHANDLER=1); look at native libraries."},
-    [EXIT_KILLED] = {"inspect_rank",
-                     "Find out who sent the signal to {who}: the out-of-memory "
-                     "killer (kernel log), an administrator, an abort of its own."},
-    [EXIT_CODE] = {"inspect_rank",
-                   "Look at what {who} wrote last, and for sys.exit and os._exit "
-                   "in the program."},
-    [EXIT_TIME_LIMIT] = {"restart_app",
-                         "Ask for more time, or save checkpoints before the limit "
-                         "and go on from the last one."},
-    [EXIT_PREEMPTED] = {"restart_app",
-                        "Nothing is broken in the job: start it again; find out "
-                        "who stopped {who} if that was not meant."},
-    [EXIT_NODE_LOST] = {"drain_node",
-                        "Look whether {who} is up, and at its network and console; "
-                        "keep jobs away from it until that is known."},
-};
-
-// Of what all raised, and all of one node.
-static const struct advice ADVICE_ALL = {
-    "fix_workload",
-    "Mend the program, its arguments, or what all ranks read: each of them raised "
-    "this, so a restart as it is ends in the same way."};
-static const struct advice ADVICE_ODD = {
-    "fix_workload",
-    "Find what {who} does in another way than the other ranks: a branch that it "
-    "takes alone, or data of another length."};
-static const struct advice ADVICE_NODE = {
-    "drain_node",
-    "Keep jobs away from {node} until it is mended: its ranks raised this and no "
-    "others did. Compare what is installed and mounted there with another node."};
-
 // -- names ----------------------------------------------------------------------------------------
 
 static const char *rank_name(const struct exit_process *process, struct arena *arena) {
@@ -523,14 +472,6 @@ static const char *headline_of(const struct exit_decision *decision) {
                               : "{Who} ended first: it {what}";
 }
 
-static struct advice advice_of(const struct exit_decision *decision) {
-    if (decision->is_odd)
-        return ADVICE_ODD;
-    bool is_of_node = decision->scope == SCOPE_NODE_ALONE && decision->kind != EXIT_CUDA_OOM;
-    bool is_of_all = decision->scope != SCOPE_ONE && decision->kind == EXIT_EXCEPTION;
-    return is_of_node ? ADVICE_NODE : is_of_all ? ADVICE_ALL : ADVICE[decision->kind];
-}
-
 // With at most `max` characters of what an exception says.
 static void fill_texts(struct verdict_builder *builder, const struct exit_list *list,
                        const struct exit_decision *decision, size_t max) {
@@ -540,7 +481,7 @@ static void fill_texts(struct verdict_builder *builder, const struct exit_list *
         {"what", exit_candidate_words(decision, &decision->candidates[0], max, arena)},
         {"node", node_spoken(decision->candidates[0].node, arena)},
         {NULL, NULL}};
-    builder_texts(builder, headline_of(decision), advice_of(decision).words, fields);
+    builder_texts(builder, headline_of(decision), exit_advice(decision, arena).words, fields);
 }
 
 // Where the headline is too long, it is the exception that gives way, not what stands around it.
@@ -657,7 +598,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     builder_begin(builder, builder->arena, PATTERN, KINDS[decision->kind]);
     builder->entity_max = ENTITIES_MAX;
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
-                 advice_of(decision).action);
+                 exit_advice(decision, builder->arena).action);
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
     bool is_place = decision->candidates[0].process == NO_PROCESS;
