@@ -137,7 +137,8 @@ static bool is_repeat(struct log_state *state, const struct frame *frame, struct
 // it does so several times in one: those are no copies.
 static bool counts_each(const struct reading *reading, const struct frame *frame) {
     return reading->kind == EVENT_OBSERVATION && reading->what == OBSERVATION_NIC_LINK &&
-           frame->origin == ORIGIN_PROGRAM && frame->time_ns != 0 && frame->slack_ns >= SECOND_NS;
+           frame->origin == ORIGIN_PROGRAM && frame->time_ns != 0 &&
+           frame->time_ns % SECOND_NS == 0;
 }
 
 // The second of these lines lies a microsecond behind the first, and so on.

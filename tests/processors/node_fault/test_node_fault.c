@@ -122,6 +122,18 @@ START_TEST(several_gpus) {
 }
 END_TEST
 
+// Without a node those are to blame of which the gravest was said.
+START_TEST(several_gpus_of_an_unnamed_node) {
+    with_text(fault(100, NULL, "gpu_worn", "x"), FACT_DEVICE, "GPU1");
+    with_text(fault(100, NULL, "gpu_worn", "x"), FACT_DEVICE, "GPU2");
+    with_text(fault(100, NULL, "gpu_repair_waits", "x"), FACT_DEVICE, "GPU4");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "{\"kind\":\"gpu\",\"name\":\"GPU2\",\"role\":\"culprit\"}");
+    says(lines, "{\"kind\":\"gpu\",\"name\":\"GPU4\",\"role\":\"suspect\"}");
+}
+END_TEST
+
 // Of a report of many lines its reader says what is wrong.
 START_TEST(what_a_report_says) {
     struct observation *line = fault(100, "n1", "gpu_worn", "GPU 00000000:9B:00.0");
@@ -197,6 +209,7 @@ int main(void) {
     tcase_add_test(cases, one_gpu);
     tcase_add_test(cases, one_gpu_by_two_names);
     tcase_add_test(cases, several_gpus);
+    tcase_add_test(cases, several_gpus_of_an_unnamed_node);
     tcase_add_test(cases, what_a_report_says);
     tcase_add_test(cases, pods);
     tcase_add_test(cases, parts_and_bursts);
