@@ -97,7 +97,7 @@ void port_counters_take(struct port_counters *counters, struct link_log *log,
     if (name == STRING_REFUSED || name == STRING_NONE)
         return;
     const struct fact *nic = observation_fact(seen, FACT_NIC);
-    pci_address address = nic == NULL ? PCI_NONE : pci_device(nic->address);
+    pci_address address = nic == NULL ? PCI_NONE : nic->address;
     observation_number(seen, FACT_PORT, &port);
     link_log_name(log, event->node, name, address, event->time_ns, scratch);
     if (table_live(&counters->waiting) >= counters->waiting_max)

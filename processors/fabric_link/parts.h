@@ -132,6 +132,8 @@ void link_log_take(struct link_log *log, const struct event *event, struct arena
 // Learns the address of a card's name.
 void link_log_name(struct link_log *log, string_id node, string_id device, pci_address address,
                    uint64_t time_ns, struct arena *scratch);
+// "0000:5c:00", "0000:5c:00.1": each function of a card is a port, and the first is not written.
+const char *card_text(pci_address address, struct arena *arena);
 const char *link_said_uid(const struct link_said *said, struct arena *arena);
 
 // -- Counters of ports ----------------------------------------------------------------------------

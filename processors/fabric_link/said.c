@@ -222,7 +222,7 @@ static void take_observation(struct link_log *log, const struct event *event,
         return;
     string_id name = device.size == 0 ? STRING_NONE : intern(device);
     struct link_said like = {.node = event->node,
-                             .address = nic == NULL ? PCI_NONE : pci_device(nic->address),
+                             .address = nic == NULL ? PCI_NONE : nic->address,
                              .time_ns = event->time_ns,
                              .device = name == STRING_REFUSED ? STRING_NONE : name,
                              .what = what,
@@ -244,6 +244,10 @@ void link_log_take(struct link_log *log, const struct event *event, struct arena
         take_observation(log, event, scratch);
 }
 
+const char *card_text(pci_address address, struct arena *arena) {
+    return pci_text(address, address != pci_device(address), arena);
+}
+
 // -- names of evidence ----------------------------------------------------------------------------
 
 static const char *const WORDS[] = {
@@ -260,7 +264,7 @@ const char *link_said_uid(const struct link_said *said, struct arena *arena) {
                             pci_text(said->address, false, arena), said->code, said->port,
                             said->time_ns);
     const char *name = said->device != STRING_NONE ? arena_text(arena, intern_slice(said->device))
-                                                   : pci_text(said->address, false, arena);
+                                                   : card_text(said->address, arena);
     if (said->sampled != 0)
         return arena_format(arena, "ib:%s:%s:%" PRId32 ":%s:%" PRIu64, node, name, said->port,
                             PORT_COUNTERS[said->counter].name, said->time_ns);

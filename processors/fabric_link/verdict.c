@@ -22,8 +22,7 @@ static const char *const KINDS[] = {[FABRIC_ERRORS] = "link_errors",
 // "mlx5_3 (0000:5c:00)"
 static const char *card_name(const struct fabric_fault *fault, struct arena *arena) {
     const struct link_said *said = fault->named;
-    const char *address =
-        fault->address == PCI_NONE ? NULL : pci_text(fault->address, false, arena);
+    const char *address = fault->address == PCI_NONE ? NULL : card_text(fault->address, arena);
     if (said == NULL)
         return address;
     const char *name = text_shown(intern_slice(said->device), NAME_MAX_SHOWN, arena);
@@ -43,7 +42,7 @@ static const char *card_spoken(const struct fabric_fault *fault, struct arena *a
 static const char *card_entity(const struct fabric_fault *fault, struct arena *arena) {
     return on_node(fault->node,
                    fault->address == PCI_NONE ? arena_text(arena, intern_slice(fault->device))
-                                              : pci_text(fault->address, false, arena),
+                                              : card_text(fault->address, arena),
                    arena);
 }
 
@@ -170,7 +169,7 @@ static void add_entities(struct verdict_builder *builder, const struct fabric_fa
     builder_attribute(builder, "k8s.node.name", intern_slice(fault->node));
     pci_address address = is_nvlink(fault) ? anchor->address : fault->address;
     if (address != PCI_NONE)
-        builder_attribute(builder, "pci.address", slice_of(pci_text(address, false, arena)));
+        builder_attribute(builder, "pci.address", slice_of(card_text(address, arena)));
     if (card != NULL)
         builder_attribute(builder, "hw.name", intern_slice(card->device));
     if (card != NULL && card->port >= 0)

@@ -27,6 +27,42 @@ static const struct node_cause CAUSES[] = {
      "The kernel of {node} failed: {said}",
      "Drain {place} and reboot it: what the kernel holds may be damaged. Look for the driver that "
      "the lines behind this one name."},
+    {"power_lost", PART_SYSTEM, 8, SEVERITY_CRITICAL, "drain_node", "{node} lost its power: {said}",
+     "Keep jobs away from {place} and have its supply checked: the feed, the distribution unit of "
+     "the rack, its own power supplies. Restart the job on other nodes."},
+    {"board_heat", PART_SYSTEM, 4, SEVERITY_ERROR, "check_cooling",
+     "{node} is too hot, or a fan of it fails: {said}",
+     "Look at the fans of {place} and the air in front of it. Until then its GPUs and processors "
+     "lower their clocks, or the machine goes off."},
+    {"unkillable", PART_SYSTEM, 3, SEVERITY_ERROR, "drain_node",
+     "Processes on {node} could not be ended: {said}",
+     "They wait in the kernel, as a rule for a GPU, a file server or a disk: look at the kernel "
+     "log of {place} for what they wait for, then reboot it. Restart the job on other nodes."},
+    {"power_supply", PART_SYSTEM, 2, SEVERITY_WARNING, "replace_hardware",
+     "A power supply of {node} failed: {said}",
+     "Have the power supply and its feed checked. Until then {place} may cap its power, which "
+     "slows its GPUs (power brake), or go off with the next supply that fails."},
+    {"power_brake", PART_SYSTEM, 3, SEVERITY_WARNING, "drain_node",
+     "GPUs of {node} are slowed because power is short (power brake): {said}",
+     "Look at the power supplies of {place} and the limit of its rack (ipmitool sel elist); until "
+     "then its GPUs run at about half their clocks."},
+    {"less_hardware", PART_SYSTEM, 2, SEVERITY_ERROR, "drain_node",
+     "{node} has less memory or fewer processors than configured: {said}", SYSTEM_ADVICE},
+    {"health_check", PART_SYSTEM, 1, SEVERITY_ERROR, "drain_node",
+     "A health check of {node} failed: {said}",
+     "Keep jobs away from {place} until what the check found is repaired."},
+    {"pods_evicted", PART_PODS, 5, SEVERITY_ERROR, "fix_workload",
+     "The kubelet of {node} evicted pods because the node ran short: {said}",
+     "Look what ran short there (memory, disk: the kubelet's lines before), set requests and "
+     "limits that hold for the pods, and do not start the job again as it is."},
+    {"container_oom", PART_PODS, 4, SEVERITY_WARNING, "fix_workload",
+     "A container on {node} passed its memory limit (OOM): {said}",
+     "Find the container by its id (crictl inspect), give it more memory or let it use less; as it "
+     "is it will happen again."},
+    {"container_runtime", PART_PODS, 3, SEVERITY_WARNING, "drain_node",
+     "The container runtime of {node} does not answer: {said}",
+     "Look at containerd and the kubelet of {place}, and at what its disk and memory do; restart "
+     "the runtime, or drain the node."},
     {"gpu_lost", PART_GPU, 9, SEVERITY_CRITICAL, "drain_node", "{part} was lost: {said}",
      "Cordon and drain {place} and reboot it; if a GPU is lost again, have it, its slot and its "
      "power checked."},
@@ -42,6 +78,24 @@ static const struct node_cause CAUSES[] = {
      "all devices of the node cannot run there."},
     {"gpu_needs_reset", PART_GPU, 5, SEVERITY_CRITICAL, "reset_gpu",
      "{part} is marked for a reset and cannot be used: {said}", RESET_ADVICE},
+    {"gpu_missing", PART_GPU, 6, SEVERITY_CRITICAL, "drain_node",
+     "{node} has fewer GPUs than configured: {said}",
+     "Keep jobs away from {place}: a GPU fell off the bus or could not be started. Find which one "
+     "is missing (nvidia-smi -L, the kernel log), reboot the node, and have the GPU checked if it "
+     "stays away."},
+    {"gpu_worn", PART_GPU, 5, SEVERITY_ERROR, "replace_hardware",
+     "{part}: memory is used up that replaces what failed: {said}",
+     "Drain {place} and have {device} replaced: the next error of its memory cannot be repaired."},
+    {"gpu_inforom", PART_GPU, 2, SEVERITY_WARNING, "monitor",
+     "{part}: its own store of settings (InfoROM) is damaged: {said}",
+     "The GPU works; its serial number and counters may be lost. Have it written anew by the "
+     "vendor."},
+    {"gpu_hot", PART_GPU, 3, SEVERITY_WARNING, "check_cooling",
+     "{part} is slowed because it is too hot: {said}",
+     "Look at the fans of {place} and the air in front of it."},
+    {"gpu_repair_waits", PART_GPU, 1, SEVERITY_WARNING, "reset_gpu",
+     "{part}: memory that failed waits to be replaced by a reset: {said}",
+     "Reset {device} when it is free (nvidia-smi --gpu-reset), or reboot {place}."},
     {"driver_mismatch", PART_GPU, 4, SEVERITY_ERROR, "drain_node",
      "The NVIDIA driver of {node} and its libraries are of different versions: {said}",
      "Drain {place} and reboot it, or reload the driver: no CUDA program can start there before."},
@@ -63,6 +117,17 @@ static const struct node_cause CAUSES[] = {
      "NVLink of {node} was not set up: {said}",
      "Keep jobs away from {place}: look at nvidia-smi nvlink -s and the fabric manager, reset the "
      "GPUs, and reboot the node if links stay inactive."},
+    {"disk_lost", PART_DEVICES, 7, SEVERITY_CRITICAL, "drain_node",
+     "A disk of {node} was lost: {said}",
+     "Keep jobs away from {place}: what lies on that disk cannot be read or written. Have the disk "
+     "and its slot checked, and restart the job on other nodes."},
+    {"disk_failing", PART_DEVICES, 6, SEVERITY_ERROR, "replace_hardware",
+     "A disk of {node} is about to fail: {said}",
+     "Save what lies on it, drain {place} and have the disk replaced."},
+    {"pcie_narrow", PART_DEVICES, 2, SEVERITY_WARNING, "drain_node",
+     "The PCIe link of {part} is slower than the device: {said}",
+     "Keep jobs away from {place} and have the device seated anew; then its riser and its slot "
+     "checked. Ranks that use it are slower than the others."},
     {"iommu", PART_DEVICES, 5, SEVERITY_ERROR, "drain_node",
      "The IOMMU of {node} blocked memory accesses of {part}: {said}",
      "GPUs cannot reach one another or the network card: switch the IOMMU to passthrough "

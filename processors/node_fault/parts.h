@@ -17,7 +17,7 @@ struct node_fault_config {
 // -- Causes ---------------------------------------------------------------------------------------
 
 // Faults of one part of a machine are one fault.
-enum node_part { PART_SYSTEM, PART_GPU, PART_FABRIC, PART_DEVICES };
+enum node_part { PART_SYSTEM, PART_GPU, PART_FABRIC, PART_DEVICES, PART_PODS };
 
 struct node_cause {
     const char *name; // as rows of forms say it, and the verdict's kind
@@ -31,7 +31,7 @@ struct node_cause {
 };
 
 // The number of the cause that the event tells of; CAUSE_NONE: of none.
-enum { NODE_CAUSES = 18 };
+enum { NODE_CAUSES = 36 };
 #define CAUSE_NONE UINT32_MAX
 uint32_t node_cause_of(const struct event *event);
 const struct node_cause *node_cause_get(uint32_t number);

@@ -79,7 +79,10 @@ void node_log_take(struct node_log *log, const struct event *event, struct arena
     struct node_said *said =
         row_bound_take(&log->rows, &log->bound, &key, offsetof(struct node_said, time_ns), scratch);
     said->kind = kind;
-    put_text(said, seen->text);
+    // Of a report of many lines it is what its reader took from them.
+    struct slice text = seen->text;
+    observation_text(seen, FACT_MESSAGE, &text);
+    put_text(said, text);
 }
 
 const struct node_cause *node_said_cause(const struct node_said *said) {

@@ -70,11 +70,15 @@ static const char *part_spoken(const struct node_burst *burst, const struct devi
 static void add_entities(const struct node_burst *burst, const struct devices *devices,
                          struct verdict_builder *builder) {
     string_id node = burst->anchor->node;
+    uint32_t grade = node_said_cause(burst->anchor)->grade;
     bool one = devices->count == 1;
-    for (uint32_t i = 0; i < devices->count; i++)
-        builder_entity(builder, ENTITIES[devices->items[i]->kind],
-                       one ? ROLE_CULPRIT : ROLE_SUSPECT,
-                       node_said_entity(devices->items[i], builder->arena));
+    // Where no node is named, those are to blame of which the gravest was said.
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const struct node_said *device = devices->items[i];
+        bool blamed = one || (node == STRING_NONE && node_said_cause(device)->grade == grade);
+        builder_entity(builder, ENTITIES[device->kind], blamed ? ROLE_CULPRIT : ROLE_SUSPECT,
+                       node_said_entity(device, builder->arena));
+    }
     builder_entity(builder, "node", one ? ROLE_SUSPECT : ROLE_CULPRIT, string_or_null(node));
     builder_attribute(builder, "k8s.node.name", intern_slice(node));
     if (one && devices->items[0]->address != PCI_NONE)

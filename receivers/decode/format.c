@@ -54,6 +54,7 @@ enum telling_key {
     KEY_WORDS = 1 << 29, // a line that a program wrote
     KEY_OTHER = 1 << 30, // none of these, nor of a rank map
 };
+#define KEY_QUERY_RESULT (1U << 31) // of Prometheus' API
 
 static const struct {
     struct slice name;
@@ -112,6 +113,16 @@ static const struct {
     {{"specversion", 11}, KEY_CLOUD_EVENT},
 };
 
+// {"resultType": …
+static bool is_query_result(const struct json_keys *keys) {
+    struct slice text = text_from(keys->text, keys->at);
+    if (!text_skip_char(&text, '{'))
+        return false;
+    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\n'))
+        text = text_from(text, 1);
+    return text_begins(text, SLICE("\"resultType\""));
+}
+
 static unsigned key_bits(const struct json_keys *keys) {
     struct slice key = keys->key, text;
     if (keys->value_first == '[' &&
@@ -121,6 +132,8 @@ static unsigned key_bits(const struct json_keys *keys) {
         return KEY_ITEMS;
     if (keys->value_first == '[' && slice_equal(key, SLICE("dmesg")))
         return KEY_DMESG;
+    if (keys->value_first == '{' && slice_equal(key, SLICE("data")))
+        return is_query_result(keys) ? KEY_QUERY_RESULT : KEY_OTHER;
     if (keys->value_first == '{' && slice_equal(key, SLICE("message")))
         return KEY_MESSAGE;
     // A Kubernetes Event has an object under this key.
@@ -161,6 +174,8 @@ static enum format_kind kind_of_keys(unsigned bits) {
         return FORMAT_QUARANTINE;
     if (all_of(bits, KEY_CLOUD_EVENT | KEY_TYPE)) // it has a `source` too
         return FORMAT_NVSENTINEL;
+    if ((bits & KEY_QUERY_RESULT) != 0)
+        return FORMAT_PROMETHEUS;
     if ((bits & KEY_SOURCE) != 0)
         return FORMAT_TAGGED_LINES;
     if ((bits & KEY_EV) != 0)
@@ -533,6 +548,7 @@ const char *format_name(enum format_kind kind) {
         [FORMAT_VERDICTS] = "verdicts of culprit itself",
         [FORMAT_QUARANTINE] = "a quarantine file of culprit itself",
         [FORMAT_NVSENTINEL] = "CloudEvents of NVSentinel",
+        [FORMAT_PROMETHEUS] = "an answer of Prometheus' API",
         [FORMAT_BINARY] = "bytes that are no text",
     };
     return names[kind];

@@ -31,6 +31,7 @@ enum format_kind {
     FORMAT_VERDICTS,   // culprit's own output
     FORMAT_QUARANTINE, // culprit's own refused records
     FORMAT_NVSENTINEL, // CloudEvents; only NVSentinel's are of interest
+    FORMAT_PROMETHEUS, // what Prometheus' API answers to a query
     FORMAT_BINARY,     // no text, and none of the above
 };
 

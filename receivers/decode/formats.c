@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "receivers/decode/dcgm/dcgm.h"
+#include "receivers/decode/dcgm/prometheus_api.h"
 #include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "receivers/decode/kubernetes/kubernetes.h"
 #include "receivers/decode/launcher/error_file.h"
@@ -41,6 +42,7 @@ static const struct decoder_type *const decoders[] = {
     [FORMAT_NCCL_INSPECTOR] = &decoder_nccl_inspector,
     [FORMAT_PY_SPY] = &decoder_py_spy,
     [FORMAT_NVSENTINEL] = &decoder_nvsentinel,
+    [FORMAT_PROMETHEUS] = &decoder_prometheus_api,
 };
 enum { DECODER_COUNT = sizeof decoders / sizeof decoders[0] };
 
@@ -48,11 +50,11 @@ const struct decoder_type *format_decoder(enum format_kind kind) {
     return (size_t)kind < DECODER_COUNT ? decoders[kind] : NULL;
 }
 
-const char *const format_choices[] = {"auto",       "stormlog",   "tagged",   "flight_recorder",
-                                      "kubernetes", "kernel_log", "dcgm",     "dcgm_text",
-                                      "sysfs_aer",  "rank_map",   "app_log",  "log",
-                                      "spans",      "error_file", "nccl_ras", "nccl_inspector",
-                                      "py_spy",     "nvsentinel", NULL};
+const char *const format_choices[] = {
+    "auto",           "stormlog", "tagged",     "flight_recorder", "kubernetes",
+    "kernel_log",     "dcgm",     "dcgm_text",  "sysfs_aer",       "rank_map",
+    "app_log",        "log",      "spans",      "error_file",      "nccl_ras",
+    "nccl_inspector", "py_spy",   "nvsentinel", "prometheus_api",  NULL};
 
 enum format_kind format_chosen(int choice) {
     assert(choice >= 0 && format_choices[choice] != NULL);
@@ -61,7 +63,7 @@ enum format_kind format_chosen(int choice) {
         FORMAT_KUBERNETES,   FORMAT_KERNEL_LOG, FORMAT_DCGM,         FORMAT_METRICS_TEXT,
         FORMAT_AER_COUNTERS, FORMAT_RANK_MAP,   FORMAT_APP_LOG,      FORMAT_LOG,
         FORMAT_SPANS,        FORMAT_ERROR_FILE, FORMAT_NCCL_RAS,     FORMAT_NCCL_INSPECTOR,
-        FORMAT_PY_SPY,       FORMAT_NVSENTINEL};
+        FORMAT_PY_SPY,       FORMAT_NVSENTINEL, FORMAT_PROMETHEUS};
     return kinds[choice];
 }
 

@@ -140,6 +140,11 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("] trap"),
     HAS("unhand"),
     HAS("dumped"),
+    // nvidia_smi/nvidia_smi.c
+    HAS("GPU 00"), // "GPU 00000000:9B:00.0"
+    HAS("<gpu i"),
+    HAS("Timest"), // "Timestamp   : Thu Mar 14 20:46:07 2024"
+    HAS("<times"),
     // kernel_log/storage.c
     HAS("r, dev"), // "I/O error, dev sda", "critical medium error, dev sda"
     HAS("failur"), // "Disk failure on ", "Memory failure: ", "after reset failure"

@@ -39,7 +39,6 @@ static bool take_card(struct slice *text, struct card *card) {
     }
     if (!pci_parse(word, &card->address))
         return false;
-    card->address = pci_device(card->address);
     text_skip_blanks(&rest);
     *text = rest;
     return true;

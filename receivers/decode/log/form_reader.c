@@ -41,7 +41,8 @@ static void set_fact(struct reading *reading, enum fact_key key, struct slice va
         break;
     case FACT_PCI_ADDRESS:
         if (pci_parse(value, &address))
-            reading_address(reading, key, pci_device(address));
+            // Each function of a card is a port; of a GPU all are one.
+            reading_address(reading, key, key == FACT_NIC ? address : pci_device(address));
         break;
     case FACT_YES_NO:
         break;

@@ -22,7 +22,9 @@
 #include <assert.h>
 
 enum {
-    REPEATS = 64,     // how many events are remembered to tell copies
+    REPEATS = 64, // how many events are remembered to tell copies
+    MICROSECOND_NS = 1000,
+    SECOND_NS = 1000000000,
     READ_FIRST = 256, // lines that are read one by one: they show how the log is written
     TO_BE_READ = 64,  // … so many at a time, where lines belong together
     RESTS_MAX = 16    // reports that one line may hold; each is looked for in what is left of it
@@ -109,21 +111,41 @@ static enum read_result read_message(const struct log_state *state, const struct
     return result;
 }
 
-// The same words of the same host at the same time: a copy (the console, kern.log and messages all
-// get one).
-static bool is_repeat(struct log_state *state, const struct frame *frame, struct slice message) {
-    if (frame->time_ns == 0 || state->is_tagged)
-        return false;
+static uint64_t hash_line(const struct frame *frame, struct slice message) {
     uint64_t hash = hash_words(message.data, message.size);
     hash = hash_more(hash, (const char *)&frame->time_ns, sizeof frame->time_ns);
     hash = hash_more(hash, (const char *)&frame->key, sizeof frame->key);
-    if (frame->host.data != NULL)
-        hash = hash_more(hash, frame->host.data, frame->host.size);
+    return frame->host.data != NULL ? hash_more(hash, frame->host.data, frame->host.size) : hash;
+}
+
+// Whether it was there before; else it is noted.
+static bool is_noted(struct log_state *state, uint64_t hash) {
     for (uint32_t i = 0; i < REPEATS; i++)
         if (state->repeats[i] == hash)
             return true;
     state->repeats[state->repeat_at++ % REPEATS] = hash;
     return false;
+}
+
+// The same words of the same host at the same time: a copy (the console, kern.log and messages all
+// get one).
+static bool is_repeat(struct log_state *state, const struct frame *frame, struct slice message) {
+    return frame->time_ns != 0 && !state->is_tagged && is_noted(state, hash_line(frame, message));
+}
+
+// A service tells of a link each time that it goes down or up, and where times have whole seconds
+// it does so several times in one: those are no copies.
+static bool counts_each(const struct reading *reading, const struct frame *frame) {
+    return reading->kind == EVENT_OBSERVATION && reading->what == OBSERVATION_NIC_LINK &&
+           frame->origin == ORIGIN_PROGRAM && frame->time_ns != 0 &&
+           frame->time_ns % SECOND_NS == 0;
+}
+
+// The second of these lines lies a microsecond behind the first, and so on.
+static void set_apart(struct log_state *state, struct frame *frame, struct slice message) {
+    uint64_t hash = hash_line(frame, message);
+    for (uint32_t i = 0; i < REPEATS / 2 && is_noted(state, hash + i); i++)
+        frame->time_ns += MICROSECOND_NS;
 }
 
 static enum decode_category refuse(const struct reading *reading, struct decode_fault *fault) {
@@ -196,7 +218,9 @@ static enum decode_category read_rest(struct log_state *state, struct arena *are
         state->rest = (struct slice){NULL, 0};
         return DECODE_HELD;
     }
-    if (result == READ_EVENT && is_repeat(state, frame, message))
+    if (result == READ_EVENT && counts_each(&reading, frame))
+        set_apart(state, frame, message);
+    else if (result == READ_EVENT && is_repeat(state, frame, message))
         result = READ_OTHER;
     return give(state, result, &reading, frame, message, event, fault);
 }

@@ -12,6 +12,7 @@
 #include "receivers/decode/launcher/torchelastic.h"
 #include "receivers/decode/log/form_reader.h"
 #include "receivers/decode/nccl_ras/nccl_ras.h"
+#include "receivers/decode/nvidia_smi/nvidia_smi.h"
 #include "receivers/decode/py_spy/py_spy.h"
 #include "receivers/decode/slurm/slurm.h"
 
@@ -30,11 +31,23 @@ const struct line_reader *const KERNEL_READERS[] = {
 const struct line_reader *const NODE_READERS[] = {&READER_NODE_MESSAGES, &READER_FORMS, NULL};
 
 // Blocks before single lines; what takes any exception is last.
-const struct line_reader *const PROGRAM_READERS[] = {
-    &READER_TRACEBACK,     &READER_FAULTHANDLER, &READER_SUMMARY,     &READER_RANK_LOG,
-    &READER_TORCHELASTIC,  &READER_KILLED,       &READER_SLURM,       &READER_SACCT,
-    &READER_RAS_REPORT,    &READER_RAS_MONITOR,  &READER_IB_COUNTERS, &READER_PY_SPY,
-    &READER_NODE_MESSAGES, &READER_FORMS,        &READER_EXCEPTION,   NULL};
+const struct line_reader *const PROGRAM_READERS[] = {&READER_TRACEBACK,
+                                                     &READER_FAULTHANDLER,
+                                                     &READER_SUMMARY,
+                                                     &READER_RANK_LOG,
+                                                     &READER_TORCHELASTIC,
+                                                     &READER_KILLED,
+                                                     &READER_SLURM,
+                                                     &READER_SACCT,
+                                                     &READER_RAS_REPORT,
+                                                     &READER_RAS_MONITOR,
+                                                     &READER_IB_COUNTERS,
+                                                     &READER_PY_SPY,
+                                                     &READER_NVIDIA_SMI,
+                                                     &READER_NODE_MESSAGES,
+                                                     &READER_FORMS,
+                                                     &READER_EXCEPTION,
+                                                     NULL};
 
 const struct line_reader *const REASON_READERS[] = {&READER_RANK_LOG, &READER_FORMS, NULL};
 

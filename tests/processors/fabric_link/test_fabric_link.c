@@ -82,6 +82,25 @@ START_TEST(down_and_not_up) {
 }
 END_TEST
 
+// Each function of a card is a port: that one came up says nothing of the other.
+START_TEST(two_ports_of_a_card) {
+    static const struct {
+        double seconds;
+        const char *address, *state;
+    } lines_of[] = {{100, "0000:18:00.1", "down"}, {103, "0000:18:00.0", "up"}};
+    for (int i = 0; i < 2; i++) {
+        struct observation *line = seen(lines_of[i].seconds, "n1", OBSERVATION_NIC_LINK);
+        with(line, (struct fact){.key = FACT_NIC, .address = node_pci(lines_of[i].address)});
+        with_text(line, FACT_STATE, lines_of[i].state);
+    }
+    later(200);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "Network card 0000:18:00.1 of n1 is down");
+    says(lines, "{\"kind\":\"nic\",\"name\":\"n1/0000:18:00.1\",\"role\":\"culprit\"}");
+}
+END_TEST
+
 static const struct {
     double length;
     uint32_t verdicts;
@@ -647,6 +666,7 @@ int main(void) {
     TCase *cases = tcase_create("fabric_link");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, down_and_not_up);
+    tcase_add_test(cases, two_ports_of_a_card);
     tcase_add_loop_test(cases, a_short_bounce_is_none, 0, sizeof BOUNCES / sizeof *BOUNCES);
     tcase_add_test(cases, just_gone_down);
     tcase_add_test(cases, state_of_a_port);

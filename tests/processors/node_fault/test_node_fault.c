@@ -122,6 +122,43 @@ START_TEST(several_gpus) {
 }
 END_TEST
 
+// Without a node those are to blame of which the gravest was said.
+START_TEST(several_gpus_of_an_unnamed_node) {
+    with_text(fault(100, NULL, "gpu_worn", "x"), FACT_DEVICE, "GPU1");
+    with_text(fault(100, NULL, "gpu_worn", "x"), FACT_DEVICE, "GPU2");
+    with_text(fault(100, NULL, "gpu_repair_waits", "x"), FACT_DEVICE, "GPU4");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "{\"kind\":\"gpu\",\"name\":\"GPU2\",\"role\":\"culprit\"}");
+    says(lines, "{\"kind\":\"gpu\",\"name\":\"GPU4\",\"role\":\"suspect\"}");
+}
+END_TEST
+
+// Of a report of many lines its reader says what is wrong.
+START_TEST(what_a_report_says) {
+    struct observation *line = fault(100, "n1", "gpu_worn", "GPU 00000000:9B:00.0");
+    with(line, (struct fact){.key = FACT_GPU, .address = node_pci("0000:9b:00")});
+    with_text(line, FACT_MESSAGE, "Retired Pages: 61");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         "GPU 0000:9b:00 of n1: memory is used up that replaces what failed: Retired Pages: "
+         "61");
+    says(lines, "\"action\":\"replace_hardware\"");
+}
+END_TEST
+
+// The gravest names it, of pods as of other parts.
+START_TEST(pods) {
+    fault(100, "n1", "container_oom", "TaskOOM event");
+    fault(110, "n1", "pods_evicted", "pod is evicted successfully");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"kind\":\"pods_evicted\"");
+    says(lines, "\"action\":\"fix_workload\"");
+}
+END_TEST
+
 // Parts fail by themselves, and what is further apart than the burst is another fault.
 START_TEST(parts_and_bursts) {
     fault(100, "n1", "fabric_manager", "x");
@@ -172,6 +209,9 @@ int main(void) {
     tcase_add_test(cases, one_gpu);
     tcase_add_test(cases, one_gpu_by_two_names);
     tcase_add_test(cases, several_gpus);
+    tcase_add_test(cases, several_gpus_of_an_unnamed_node);
+    tcase_add_test(cases, what_a_report_says);
+    tcase_add_test(cases, pods);
     tcase_add_test(cases, parts_and_bursts);
     tcase_add_test(cases, any_order);
     suite_add_tcase(suite, cases);
