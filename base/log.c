@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Culprit's log, with repeats of a message held back.
 //
-// One mutex, one line, one write. A window of 10 s for each (code, component): the first message
-// passes, later ones are counted and the last one kept, and said when the window has ended. Windows
-// stand in a table of fixed size; when it is full the oldest one is closed early. No heap but for
-// long lines.
+// One mutex, one line, one write. A window of 10 s for each (code, component): the first message of
+// each text passes, whatever numbers stand in it, up to some texts; what else comes is counted and
+// the last one kept, and said when the window has ended. Windows stand in a table of fixed size;
+// when it is full the oldest one is closed early. No heap but for long lines.
 #include "base/log.h"
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/hash/hash.h"
 #include "base/text/display.h"
 #include "base/text/json_write.h"
 #include "base/text/redact.h"
@@ -28,6 +29,7 @@ enum {
     LOG_CODE_MAX = 16,
     LOG_COMPONENT_MAX = 96,
     LOG_WINDOWS = 64,
+    LOG_TEXTS = 16, // of a window
 };
 
 static const uint64_t window_ns = UINT64_C(10) * 1000 * 1000 * 1000;
@@ -36,6 +38,8 @@ struct log_window {
     char code[LOG_CODE_MAX];
     char component[LOG_COMPONENT_MAX];
     uint64_t start_ns;
+    uint64_t texts[LOG_TEXTS]; // hashes of those that passed
+    uint32_t text_count;
     uint64_t suppressed;
     enum log_level level; // of the last suppressed message
     char message[LOG_KEPT_MAX];
@@ -189,7 +193,28 @@ static struct log_window *window_find(struct log_site site) {
     return NULL;
 }
 
-static void window_open(struct log_site site, uint64_t now_ns) {
+// Texts that differ only in their numbers have one hash.
+static uint64_t text_hash(const char *text) {
+    uint64_t hash = HASH_START;
+    for (const char *at = text; *at != '\0'; at++)
+        if (*at < '0' || *at > '9')
+            hash = hash_more(hash, at, 1);
+    return hash;
+}
+
+// Whether a message of this text passes: none did so far, and not too many others.
+static bool window_passes(struct log_window *window, const char *message) {
+    uint64_t hash = text_hash(message);
+    for (uint32_t i = 0; i < window->text_count; i++)
+        if (window->texts[i] == hash)
+            return false;
+    if (window->text_count == LOG_TEXTS)
+        return false;
+    window->texts[window->text_count++] = hash;
+    return true;
+}
+
+static struct log_window *window_open(struct log_site site, uint64_t now_ns) {
     assert(lock_is_held(&state.lock));
     if (state.window_count == LOG_WINDOWS)
         windows_close(state.windows[0].start_ns + 1);
@@ -197,8 +222,10 @@ static void window_open(struct log_site site, uint64_t now_ns) {
     struct log_window *window = &state.windows[state.window_count++];
     window->start_ns = now_ns;
     window->suppressed = 0;
+    window->text_count = 0;
     text_keep(window->code, sizeof window->code, site.code);
     text_keep(window->component, sizeof window->component, site.component);
+    return window;
 }
 
 static uint64_t now_of_windows(void) {
@@ -215,13 +242,14 @@ static void message_write(enum log_level level, struct log_site site, const char
     uint64_t now_ns = now_of_windows();
     windows_close_ended(now_ns);
     struct log_window *window = window_find(site);
-    if (window != NULL) {
+    if (window == NULL)
+        window = window_open(site, now_ns);
+    if (!window_passes(window, message)) {
         window->suppressed++;
         window->level = level;
         text_keep(window->message, sizeof window->message, message);
         return;
     }
-    window_open(site, now_ns);
     line_write(&(struct log_line){
         .level = level, .code = site.code, .component = site.component, .message = message});
 }

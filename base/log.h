@@ -2,10 +2,10 @@
 // What culprit says of its own running, to standard error.
 //
 // One line a message: `console` for people, `json` for collectors (keys ts, level, code, msg,
-// component, suppressed). A message that repeats within 10 s (same code, same component) is counted
-// and its last text said once more, with the count, when its window ends: at the next message of
-// any kind after that, at log_look, or at log_flush. Text from events is escaped, and a long
-// message is cut.
+// component, suppressed). A message that repeats within 10 s (same code, same component, same text
+// but for numbers) is counted and its last text said once more, with the count, when its window
+// ends: at the next message of any kind after that, at log_look, or at log_flush. Text from events
+// is escaped, and a long message is cut.
 #pragma once
 
 #include "base/status.h"

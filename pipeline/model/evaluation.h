@@ -11,14 +11,15 @@
 // -- rank_group ---------------------------------------------------------------------------------
 struct rank_view {
     const struct rank_series *series;
-    uint32_t slot;          // number of this (job, rank) until its job is forgotten (batch.h)
-    uint64_t sample_count;  // rows up to as_of_ns
-    uint64_t first_arrival; // order of first appearance: smaller came first
-    uint64_t first_ns;      // time of the first sample, remembered when its row has expired
-    uint64_t last_ns;       // time of the last sample up to as_of_ns
-    int64_t max_used_bytes; // the most ever used up to as_of_ns
-    bool in_generation;     // has samples of the job's generation
-    uint64_t generation_ns; // the first of them
+    uint32_t slot;           // number of this (job, rank) until its job is forgotten (batch.h)
+    uint64_t sample_count;   // rows up to as_of_ns
+    uint32_t repeated_count; // of those, rows that repeat one: the verdict counts without them
+    uint64_t first_arrival;  // order of first appearance: smaller came first
+    uint64_t first_ns;       // time of the first sample, remembered when its row has expired
+    uint64_t last_ns;        // time of the last sample up to as_of_ns
+    int64_t max_used_bytes;  // the most ever used up to as_of_ns
+    bool in_generation;      // has samples of the job's generation
+    uint64_t generation_ns;  // the first of them
 };
 
 // -- align --------------------------------------------------------------------------------------

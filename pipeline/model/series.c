@@ -51,6 +51,32 @@ struct series_cursor series_seek(const struct series_store *store, const struct 
     return (struct series_cursor){series->chunks_expired + ordinal, low};
 }
 
+const struct sample *series_next_distinct(const struct series_store *store,
+                                          const struct rank_series *series,
+                                          struct series_cursor *cursor, uint64_t as_of_ns) {
+    const struct sample *row = series_next(store, series, cursor, as_of_ns);
+    while (row != NULL && (row->flags & SAMPLE_REPEATED) != 0)
+        row = series_next(store, series, cursor, as_of_ns);
+    return row;
+}
+
+uint32_t series_next_distinct_run(const struct series_store *store,
+                                  const struct rank_series *series, struct series_cursor *cursor,
+                                  uint64_t as_of_ns, const struct sample **rows) {
+    if (!series->has_repeats)
+        return series_next_run(store, series, cursor, as_of_ns, rows);
+    *rows = series_next_distinct(store, series, cursor, as_of_ns);
+    if (*rows == NULL)
+        return 0;
+    const struct sample_chunk *chunk =
+        series_chunk(store, series, cursor->chunk - series->chunks_expired);
+    uint32_t first = cursor->next - 1;
+    while (cursor->next < chunk->count && chunk->rows[cursor->next].time_ns <= as_of_ns &&
+           (chunk->rows[cursor->next].flags & SAMPLE_REPEATED) == 0)
+        cursor->next++;
+    return cursor->next - first;
+}
+
 const struct sample *series_at_or_before(const struct series_store *store,
                                          const struct rank_series *series, uint64_t time_ns) {
     struct series_cursor after =

@@ -20,6 +20,7 @@ enum sample_flag {
     SAMPLE_ALLOCATED_NULL = 1 << 1,
     SAMPLE_CHANGE_NULL = 1 << 2,
     SAMPLE_JOB_NULL = 1 << 3, // the record named no job
+    SAMPLE_REPEATED = 1 << 4, // the same record came before: the summary counts it, no verdict does
 };
 
 struct sample {
@@ -65,6 +66,7 @@ struct rank_series {
     uint64_t first_arrival; // arrival number of its first row among the rows held
     uint64_t settled_ns;    // rows up to here have been part of an evaluation; 0 none yet
     bool settled_any;
+    bool has_repeats; // some rows are SAMPLE_REPEATED
     // Grows when a row came in before one that has been part of an evaluation: what was read off
     // earlier rows is void.
     uint32_t revision;
@@ -155,6 +157,14 @@ static inline uint32_t series_next_run(const struct series_store *store,
         cursor->next++;
     return cursor->next - first;
 }
+
+// The same two without rows that repeat others.
+const struct sample *series_next_distinct(const struct series_store *store,
+                                          const struct rank_series *series,
+                                          struct series_cursor *cursor, uint64_t as_of_ns);
+uint32_t series_next_distinct_run(const struct series_store *store,
+                                  const struct rank_series *series, struct series_cursor *cursor,
+                                  uint64_t as_of_ns, const struct sample **rows);
 
 // Asks the processor to fetch what reading the newest rows will touch. Where many ranks are read
 // one after the other, each is asked for 2 * SERIES_AHEAD ranks before it is read, and once more,

@@ -420,8 +420,10 @@ enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct er
         sender->once ? finish_once(sender, deadline_ns) : finish_thread(sender, deadline_ns);
     if (status == STATUS_OK)
         return STATUS_OK;
-    if (sender->dead && sender->failure == STATUS_STOPPED)
-        return STATUS_OK; // the reader went away: nothing is owed to it
+    if (sender->once && sender->dead && sender->failure == STATUS_STOPPED)
+        return STATUS_OK;         // the reader went away: nothing is owed to it
+    if (status == STATUS_STOPPED) // of the sink, not of the service
+        status = STATUS_IO;
     lock_take(&sender->lock);
     status = error_set_left(sender, status, error);
     lock_release(&sender->lock);

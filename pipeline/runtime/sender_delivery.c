@@ -99,7 +99,8 @@ void delivery_abandon(struct sender *sender, enum status status, const struct er
 
 void delivery_give_up(struct sender *sender, enum status status, const struct error *error) {
     delivery_abandon(sender, status, error);
-    if (status != STATUS_STOPPED)
+    // Over inputs that end, as with `head`, the reader has enough.
+    if (status != STATUS_STOPPED || !sender->once)
         log_write(LOG_ERROR, (struct log_site){"C3001", sender->site}, "cannot deliver: %s",
                   error->message);
 }

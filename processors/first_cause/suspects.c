@@ -33,7 +33,9 @@ static bool is_sparse(const struct evaluation *evaluation, enum suspect_source s
         return true;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct rank_view *view = &evaluation->ranks[i];
-        if (view->sample_count < 2 || (source != SUSPECTS_OF_ALL && !view->in_generation))
+        uint64_t repeated = source == SUSPECTS_OF_ALL ? 0 : view->repeated_count;
+        if (view->sample_count - repeated < 2 ||
+            (source != SUSPECTS_OF_ALL && !view->in_generation))
             return true;
     }
     return false;

@@ -74,7 +74,7 @@ static void attributor_stop(void *instance) {
 
 static struct phase_attribution *attribute(const struct phase_attributor *self,
                                            const struct evaluation *evaluation,
-                                           const struct suspect_list *suspects,
+                                           const struct suspect_list *suspects, bool distinct,
                                            struct arena *arena) {
     struct phase_attribution *phases = arena_zero(arena, suspects->count + 1, sizeof *phases);
     for (uint32_t i = 0; i < suspects->count; i++) {
@@ -82,7 +82,8 @@ static struct phase_attribution *attribute(const struct phase_attributor *self,
         assert(suspect->index < evaluation->rank_count);
         const struct origin *origin = table_row(&evaluation->store->origins, suspect->spike.origin);
         int32_t rank = evaluation->ranks[suspect->index].series->rank;
-        phases[i] = phase_store_resolve(&self->store, origin, rank, suspect->spike.time_ns, arena);
+        phases[i] = phase_store_resolve(&self->store, origin, rank, suspect->spike.time_ns,
+                                        distinct, arena);
     }
     return phases;
 }
@@ -135,7 +136,8 @@ static void resolve_named(struct phase_attributor *self, struct batch *batch,
         .generation = named->generation,
     };
     struct memory_finding finding = {
-        evaluation, &cause, attribute(self, evaluation, &cause.suspects, batch->arena), stayed, 0};
+        evaluation, &cause, attribute(self, evaluation, &cause.suspects, true, batch->arena),
+        stayed, 0};
     if (stayed)
         finding.replaced_by = evaluation->ranks[now->suspects.items[0].index].series->rank;
     report(self, batch, &finding, true);
@@ -178,12 +180,13 @@ static void judge(struct phase_attributor *self, struct batch *batch,
 
 static void evaluate(struct phase_attributor *self, struct batch *batch,
                      struct evaluation *evaluation) {
+    // For the summary what came again counts again where inputs end, and only there.
     if (evaluation->suspects != NULL)
         evaluation->suspect_phases =
-            attribute(self, evaluation, evaluation->suspects, batch->arena);
+            attribute(self, evaluation, evaluation->suspects, self->live, batch->arena);
     if (evaluation->cause != NULL)
         evaluation->cause_phases =
-            attribute(self, evaluation, &evaluation->cause->suspects, batch->arena);
+            attribute(self, evaluation, &evaluation->cause->suspects, true, batch->arena);
     if (self->store.kept.tracks_left_out)
         evaluation_note(evaluation, batch->arena,
                         "Too many processes reported phases; some were dropped.");

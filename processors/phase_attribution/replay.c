@@ -70,6 +70,33 @@ static void replay_thread(struct replay *replay, const struct turn *turns, size_
         add_span(replay, replay->open[i], NULL, replay->count + began);
 }
 
+static bool is_repeat(const struct loaded_boundary *a, const struct loaded_boundary *b) {
+    return a->row->is_enter == b->row->is_enter && a->row->thread_id == b->row->thread_id &&
+           a->row->label == b->row->label && a->row->depth == b->row->depth;
+}
+
+size_t phase_distinct(struct loaded_boundary *boundaries, size_t count, struct arena *arena) {
+    enum { LOOKED_AT = 64 }; // of the boundaries of one moment and scope
+    struct loaded_boundary *repeats = arena_take(arena, count * sizeof *repeats);
+    size_t kept = 0, repeat_count = 0;
+    sort_stable(boundaries, count, sizeof *boundaries, arena, compare_boundaries);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = kept;
+        while (at > 0 && kept - at < LOOKED_AT &&
+               compare_boundaries(&boundaries[at - 1], &boundaries[i]) == 0 &&
+               !is_repeat(&boundaries[at - 1], &boundaries[i]))
+            at--;
+        bool repeats_one = at > 0 && kept - at < LOOKED_AT &&
+                           compare_boundaries(&boundaries[at - 1], &boundaries[i]) == 0;
+        if (repeats_one)
+            repeats[repeat_count++] = boundaries[i];
+        else
+            boundaries[kept++] = boundaries[i];
+    }
+    memcpy(boundaries + kept, repeats, repeat_count * sizeof *repeats);
+    return kept;
+}
+
 size_t phase_replay(struct loaded_boundary *boundaries, size_t count, struct arena *arena,
                     struct phase_span **spans) {
     struct replay replay = {.boundaries = boundaries,

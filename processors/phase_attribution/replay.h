@@ -37,8 +37,11 @@ struct phase_span {
     size_t order;                       // among spans with the same times
 };
 
-// Sorts `boundaries` (of one session and rank, in order of arrival) and replays them: at most
-// `count` spans, sorted by (start, end). Returns how many. O(count · log).
+// Sorts `boundaries` (of one session and rank, in order of arrival) and puts those that say what
+// another says behind the others. Returns how many are left without them. O(count · log).
+size_t phase_distinct(struct loaded_boundary *boundaries, size_t count, struct arena *arena);
+// The same sorting, and replays them: at most `count` spans, sorted by (start, end). Returns how
+// many. O(count · log).
 size_t phase_replay(struct loaded_boundary *boundaries, size_t count, struct arena *arena,
                     struct phase_span **spans);
 // What was open at `time_ns`, both ends of a span included. O(spans · log).

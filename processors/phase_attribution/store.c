@@ -151,32 +151,37 @@ static struct loaded_boundary *load_track(const struct phase_store *store,
 
 struct phase_attribution phase_store_resolve(const struct phase_store *store,
                                              const struct origin *origin, int32_t rank,
-                                             uint64_t time_ns, struct arena *arena) {
+                                             uint64_t time_ns, bool distinct, struct arena *arena) {
     struct phase_track key = track_key(origin->session, rank, origin->host, origin->pid, time_ns);
     const struct phase_track *track = find_track(store, &key);
     if (track == NULL || track->count == 0)
         return (struct phase_attribution){.resolution = PHASE_NONE};
     struct phase_span *spans;
-    size_t count = phase_replay(load_track(store, track, arena), track->count, arena, &spans);
+    struct loaded_boundary *boundaries = load_track(store, track, arena);
+    size_t count = track->count;
+    if (distinct)
+        count = phase_distinct(boundaries, count, arena);
+    count = phase_replay(boundaries, count, arena, &spans);
     return phase_attribute(spans, count, time_ns, arena);
 }
 
 // Kept is what a later question may need: boundaries late enough, and enters of scopes that are
-// still open or were left late enough. They stand in order of time afterwards, which answers alike:
-// equal ones keep their order.
+// still open or were left late enough, each once. They stand in order of time afterwards, which
+// answers alike: equal ones keep their order.
 static void expire_track(struct phase_store *store, struct phase_track *track, uint64_t before_ns,
                          struct arena *scratch) {
     uint32_t count = track->count;
     assert(count > 0);
     struct loaded_boundary *boundaries = load_track(store, track, scratch);
     struct phase_span *spans;
-    size_t span_count = phase_replay(boundaries, count, scratch, &spans);
+    size_t distinct = phase_distinct(boundaries, count, scratch);
+    size_t span_count = phase_replay(boundaries, distinct, scratch, &spans);
     for (size_t i = 0; i < span_count; i++)
         spans[i].enter->is_needed = spans[i].end_ns >= before_ns;
     track->rows = ROW_LIST_EMPTY;
     track->count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (boundaries[i].is_needed || boundaries[i].row->time_ns >= before_ns)
+        if (i < distinct && (boundaries[i].is_needed || boundaries[i].row->time_ns >= before_ns))
             append_boundary(store, track, boundaries[i].number);
         else
             free_boundary(store, boundaries[i].number);

@@ -36,8 +36,8 @@ void phase_store_add(struct phase_store *store, const struct telemetry *telemetr
 // since.
 void phase_store_expire(struct phase_store *store, uint64_t before_ns, struct arena *scratch);
 
-// What a sample's process was doing at `time_ns`. Texts lie in `arena`. O(boundaries of its track ·
-// log).
+// What a sample's process was doing at `time_ns`. `distinct`: a boundary that came again counts
+// once; else as stormlog has it, each time. Texts lie in `arena`. O(boundaries of its track · log).
 struct phase_attribution phase_store_resolve(const struct phase_store *store,
                                              const struct origin *origin, int32_t rank,
-                                             uint64_t time_ns, struct arena *arena);
+                                             uint64_t time_ns, bool distinct, struct arena *arena);

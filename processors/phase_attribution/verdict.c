@@ -238,7 +238,8 @@ static const char *not_seen(const struct memory_finding *finding, struct arena *
     if (!finding->cause->suspects.sparse)
         return NULL;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        if (evaluation->ranks[i].sample_count >= 2 && evaluation->ranks[i].in_generation)
+        if (evaluation->ranks[i].sample_count - evaluation->ranks[i].repeated_count >= 2 &&
+            evaluation->ranks[i].in_generation)
             continue;
         first = few++ == 0 ? evaluation->ranks[i].series->rank : first;
     }

@@ -6,6 +6,7 @@
 #include "pipeline/component/component.h"
 
 #include "base/memory.h"
+#include "base/metrics/metrics.h"
 #include "base/table/row_index.h"
 #include "pipeline/model/telemetry_event.h"
 #include "processors/rank_group/state.h"
@@ -38,6 +39,14 @@ static const struct state_row STATE[] = {
     STATE_STRUCT(struct rank_group, kept, "rank_group.kept"),
 };
 
+static const struct metric_family REPEATED = {
+    .name = "culprit_repeated_samples_total",
+    .help =
+        "Samples that say what one of the same process and moment said before: no verdict "
+        "counts them.",
+    .type = METRIC_COUNTER,
+};
+
 static enum status rank_group_start(void *instance, const void *config,
                                     const struct component_context *context, struct error *error) {
     struct rank_group *self = instance;
@@ -46,6 +55,8 @@ static enum status rank_group_start(void *instance, const void *config,
     self->kept.pool = TABLE_NO_ROW;
     self->live = !context->once;
     self->workers = context->workers;
+    self->repeated =
+        METRIC(&REPEATED, "pipeline", context->pipeline == NULL ? "" : context->pipeline);
     return STATUS_OK;
 }
 
@@ -331,9 +342,15 @@ static void take_sample(struct rank_group *self, const struct event *event, uint
         note_origin(self, job, telemetry, arrival);
     }
     note_first(job, rank, event, arrival);
+    struct sample row = sample_of(telemetry, origin);
+    enum rows_held held = rows_have(&self->store, &rank->series, &row);
+    self->repeats += held != ROWS_HELD_NOT;
+    if (held == ROWS_HELD && self->live)
+        return;
+    if (held != ROWS_HELD_NOT)
+        row.flags |= SAMPLE_REPEATED;
     changes_mark(&self->changes, rank_row);
     rank_group_refresh(self, rank);
-    struct sample row = sample_of(telemetry, origin);
     struct row_place place = rows_insert(&self->store, &rank->series, &row, self->by_value);
     if (place.late) {
         changes_unknown_expiry(&self->changes, rank_row);
@@ -431,6 +448,8 @@ static void rank_group_consume(void *instance, struct batch *batch) {
             expire(self, batch->arena, &rows);
         take_events(self, batch, first);
     }
+    metric_add(self->repeated, self->repeats - self->repeats_told);
+    self->repeats_told = self->repeats;
     if (batch->evaluate)
         evaluate(self, batch);
 }

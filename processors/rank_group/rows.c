@@ -138,10 +138,11 @@ void rows_free_origin(struct series_store *store, uint32_t row) {
 }
 
 static int compare_values(const struct sample *a, const struct sample *b) {
-    return COMPARE_KEYS(COMPARE(a->used_bytes, b->used_bytes),
-                        COMPARE(a->reserved_bytes, b->reserved_bytes),
-                        COMPARE(a->allocated_bytes, b->allocated_bytes),
-                        COMPARE(a->change_bytes, b->change_bytes), COMPARE(a->flags, b->flags));
+    const uint32_t said = ~(uint32_t)SAMPLE_REPEATED;
+    return COMPARE_KEYS(
+        COMPARE(a->used_bytes, b->used_bytes), COMPARE(a->reserved_bytes, b->reserved_bytes),
+        COMPARE(a->allocated_bytes, b->allocated_bytes), COMPARE(a->change_bytes, b->change_bytes),
+        COMPARE(a->flags & said, b->flags & said));
 }
 
 // Only for rows of the same instant.
@@ -333,6 +334,39 @@ static bool belongs_behind(const struct series_store *store, const struct rank_s
     return !comes_after(store, &chunk->rows[series->tail_count - 1], row, by_value);
 }
 
+// What the record said of itself: not what its sender added on the way.
+static bool same_record(const struct series_store *store, const struct sample *a,
+                        const struct sample *b) {
+    if (a->time_ns != b->time_ns || compare_values(a, b) != 0)
+        return false;
+    if (a->origin == b->origin)
+        return true;
+    const struct origin *origin_a = series_origin(store, a);
+    const struct origin *origin_b = series_origin(store, b);
+    return origin_a->session == origin_b->session && origin_a->host == origin_b->host &&
+           origin_a->pid == origin_b->pid;
+}
+
+enum rows_held rows_have(const struct series_store *store, const struct rank_series *series,
+                         const struct sample *row) {
+    enum { LOOKED_AT = 64 };
+    enum rows_held answer = ROWS_HELD_NOT;
+    if (series->tail_count == 0 || row->time_ns > series->tail_ns)
+        return answer;
+    struct series_cursor at = series_seek(store, series, row->time_ns);
+    for (uint32_t i = 0; i < LOOKED_AT; i++) {
+        const struct sample *held = series_next(store, series, &at, row->time_ns);
+        if (held == NULL)
+            return answer;
+        if (!same_record(store, held, row))
+            continue;
+        if (held->origin == row->origin)
+            return ROWS_HELD;
+        answer = ROWS_HELD_OTHERWISE;
+    }
+    return answer;
+}
+
 struct row_place rows_insert(struct series_store *store, struct rank_series *series,
                              const struct sample *row, bool by_value) {
     struct row_place around = {0};
@@ -347,6 +381,7 @@ struct row_place rows_insert(struct series_store *store, struct rank_series *ser
         note_tail(store, series);
     }
     series->sample_count++;
+    series->has_repeats |= (row->flags & SAMPLE_REPEATED) != 0;
     around.late = series->settled_any && row->time_ns <= series->settled_ns;
     // Behind all that evaluations have seen it voids nothing, however late it is: senders of
     // different ranks are seldom equally far.

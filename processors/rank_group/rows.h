@@ -40,6 +40,17 @@ void rows_free_origin(struct series_store *store, uint32_t row);
 // Asks the processor to fetch what the next insert into this series will touch.
 void rows_prefetch(const struct series_store *store, const struct rank_series *series);
 
+enum rows_held {
+    ROWS_HELD_NOT,
+    ROWS_HELD,           // with all that came along
+    ROWS_HELD_OTHERWISE, // but what its sender said beside it was something else
+};
+
+// Whether a row that is held says the same, of the same process at the same moment. Of the rows of
+// one moment some are looked at. O(1) where the row is newer than all.
+enum rows_held rows_have(const struct series_store *store, const struct rank_series *series,
+                         const struct sample *row);
+
 // Puts `row` behind all rows that do not come after it. `by_value`: rows with equal (time, pid,
 // host) are ordered by their values instead of by arrival.
 struct row_place rows_insert(struct series_store *store, struct rank_series *series,

@@ -242,6 +242,8 @@ static void count_run(const struct rank_group *group, struct rank_state *rank,
         for (uint32_t i = 1; i < count; i++)
             list_interval(list, rows[i - 1].time_ns, rows[i].time_ns);
     }
+    for (uint32_t i = 0; rank->series.has_repeats && i < count; i++)
+        rank->repeated_count += (rows[i].flags & SAMPLE_REPEATED) != 0;
     rank->settled_count += count;
     rank->last_ns = rows[count - 1].time_ns;
     counted->rows += count;
@@ -372,6 +374,7 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
         rank->max_used_bytes = row->used_bytes;
     if (rank->settled_count == 0 || row->time_ns > rank->last_ns)
         rank->last_ns = row->time_ns;
+    rank->repeated_count += (row->flags & SAMPLE_REPEATED) != 0;
     rank->settled_count++;
     job->settled_count++;
     job->had_late = true;
@@ -403,7 +406,7 @@ void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
         rank_group_refresh(group, rank);
         free_sessions(group, rank);
         rank->cursor = series_begin(&rank->series);
-        rank->settled_count = 0;
+        rank->settled_count = rank->repeated_count = 0;
         rank->last_ns = 0;
         rank->max_used_bytes = 0;
         rank->series.settled_any = false;
@@ -428,6 +431,7 @@ static void discount_chunk(struct rank_group *group, struct job_state *job, stru
         assert(claim == NULL || claim->count > 0);
         if (claim != NULL)
             claim->count--;
+        rank->repeated_count -= (row->flags & SAMPLE_REPEATED) != 0;
         if (after->time_ns <= series->settled_ns)
             erase_interval(group, job, row->time_ns, after->time_ns);
     }

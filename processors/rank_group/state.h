@@ -32,6 +32,7 @@ struct rank_state {
 
     // Read off the rows up to series.settled_ns:
     struct series_cursor cursor;
+    uint32_t repeated_count; // of the settled ones, rows that repeat one
     uint64_t settled_count;
     uint64_t last_ns;
     int64_t max_used_bytes;
@@ -140,7 +141,10 @@ struct rank_group {
     bool expired; // what the last evaluation left to expire is gone
     bool lost;    // rows of a restart did not fit: the other stages have to forget too
     struct job_choice choice;
-    bool by_value; // order of equal rows: by value, since arrival is a race
+    bool by_value;    // order of equal rows: by value, since arrival is a race
+    uint64_t repeats; // samples that came before, told to `repeated` up to …
+    uint64_t repeats_told;
+    struct metric *repeated;
     struct rank_changes changes;
     struct workers *workers;
     struct run_list run_lists[PIECES_MAX];

@@ -125,6 +125,7 @@ static void view_rank(const struct rank_group *group, struct job_views *views, u
     views->views[place] = (struct rank_view){.series = &rank->series,
                                              .slot = row,
                                              .sample_count = rank->settled_count,
+                                             .repeated_count = rank->repeated_count,
                                              .first_arrival = appeared,
                                              .first_ns = rank->first_ns,
                                              .last_ns = rank->last_ns,

@@ -92,12 +92,17 @@ static struct spike window_spike(const struct growth_window *window, bool found)
 
 static const struct sample *read_next(const struct growth_source *source,
                                       struct series_cursor *cursor) {
-    return series_next(source->store, source->series, cursor, source->as_of_ns);
+    return source->distinct
+               ? series_next_distinct(source->store, source->series, cursor, source->as_of_ns)
+               : series_next(source->store, source->series, cursor, source->as_of_ns);
 }
 
 static uint32_t read_run(const struct growth_source *source, struct series_cursor *cursor,
                          const struct sample **rows) {
-    return series_next_run(source->store, source->series, cursor, source->as_of_ns, rows);
+    return source->distinct
+               ? series_next_distinct_run(source->store, source->series, cursor, source->as_of_ns,
+                                          rows)
+               : series_next_run(source->store, source->series, cursor, source->as_of_ns, rows);
 }
 
 void first_scan_begin(struct first_scan *scan, struct series_cursor at) {

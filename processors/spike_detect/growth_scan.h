@@ -13,6 +13,7 @@ struct growth_source {
     const struct series_store *store;
     const struct rank_series *series;
     uint64_t as_of_ns;
+    bool distinct; // without rows that repeat others, each of which would end a window
 };
 
 // The window that the scan stands in.

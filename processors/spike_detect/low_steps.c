@@ -91,8 +91,8 @@ void low_steps_read(struct low_steps *steps, const struct table *table,
     edit->count = 0;
     const struct sample *rows;
     uint32_t count;
-    while ((count = series_next_run(source->store, source->series, &steps->cursor, source->as_of_ns,
-                                    &rows)) > 0) {
+    while ((count = series_next_distinct_run(source->store, source->series, &steps->cursor,
+                                             source->as_of_ns, &rows)) > 0) {
         int64_t previous = steps->has_previous ? steps->previous_bytes : INT64_MIN;
         for (uint32_t i = 0; i < count; i++) {
             int64_t used = rows[i].used_bytes;

@@ -252,9 +252,10 @@ static bool detect_rank(const struct task *task, struct item *item, struct piece
         threshold = scans->threshold_bytes;
     assert(threshold > 0);
     scans->threshold_bytes = threshold;
-    struct growth_source source = {evaluation->store, view->series, evaluation->as_of_ns};
-    bool together = evaluation->generation == 0 && !scans->first.found &&
-                    kept_scan_is_at(&scans->kept, &scans->first);
+    struct growth_source source = {evaluation->store, view->series, evaluation->as_of_ns, false};
+    // The verdict's answers are those of the summary as far as both read the same.
+    bool alike = evaluation->generation == 0 && !view->series->has_repeats;
+    bool together = alike && !scans->first.found && kept_scan_is_at(&scans->kept, &scans->first);
     first_scan_advance(&scans->first, &source, threshold);
     item->edit = (struct low_edit){.kept = restarted ? TABLE_NO_ROW : scans->lows.newest};
     out->threshold_bytes = threshold;
@@ -263,7 +264,8 @@ static bool detect_rank(const struct task *task, struct item *item, struct piece
     out->low_growth_bytes = 0;
     if (!view->in_generation)
         return item->edit.kept == scans->lows.newest;
-    if (evaluation->generation == 0) {
+    source.distinct = true;
+    if (alike) {
         out->first_of_generation = out->first;
         if (together)
             kept_scan_follow(&scans->kept, &scans->first);

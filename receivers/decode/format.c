@@ -516,6 +516,43 @@ struct format_guess format_guess(struct slice head, bool whole, enum format_kind
     return guess;
 }
 
+const char *format_packing(struct slice head) {
+    static const struct {
+        const char *begin;
+        size_t size;
+        const char *what;
+    } PACKINGS[] = {
+        {"\x28\xb5\x2f\xfd", 4, "compressed by zstd: decompress it first (zstd -d)"},
+        {"\xfd"
+         "7zXZ",
+         5, "compressed by xz: decompress it first (xz -d)"},
+        {"BZh", 3, "compressed by bzip2: decompress it first (bzip2 -d)"},
+        {"\x04\x22\x4d\x18", 4, "compressed by lz4: decompress it first (lz4 -d)"},
+        {"PK\x03\x04", 4, "a zip archive: unpack it first (unzip)"},
+        {"7z\xbc\xaf", 4, "a 7z archive: unpack it first (7z x)"},
+    };
+    for (size_t i = 0; i < sizeof PACKINGS / sizeof PACKINGS[0]; i++)
+        if (text_begins(head, (struct slice){PACKINGS[i].begin, PACKINGS[i].size}))
+            return PACKINGS[i].what;
+    return NULL;
+}
+
+bool format_is_open(struct format_guess guess, struct slice head) {
+    return guess.decided && guess.layout == LAYOUT_LINES && format_packing(head) == NULL &&
+           (guess.kind == FORMAT_UNKNOWN || guess.kind == FORMAT_BINARY);
+}
+
+size_t format_looked_at(struct slice head) {
+    const char *at = head.data, *end = head.data + head.size;
+    for (unsigned i = 0; i < FORMAT_LINES_MAX && at < end; i++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (newline == NULL)
+            return i == 0 ? head.size : (size_t)(at - head.data);
+        at = newline + 1;
+    }
+    return (size_t)(at - head.data);
+}
+
 enum format_kind format_of_path(struct slice path) {
     return error_file_path(path)    ? FORMAT_ERROR_FILE
            : flight_dump_path(path) ? FORMAT_FLIGHT_RECORDER

@@ -51,6 +51,13 @@ enum {
 // told. Always decided when `whole` is set or the head is FORMAT_HEAD_MAX long; of a Flight
 // Recorder dump, 64 KiB are enough. Any thread, no allocation.
 struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced);
+// Whether the guess says that nothing is told by the lines that were looked at: others may tell.
+bool format_is_open(struct format_guess guess, struct slice head);
+// The size of the lines that were looked at for such a guess.
+size_t format_looked_at(struct slice head);
+// How an input is packed that no reader unpacks, for people ("compressed by zstd: …"); NULL: it is
+// not, as far as its first bytes say.
+const char *format_packing(struct slice head);
 // What a file of this name can only be, however torn it is; else FORMAT_UNKNOWN.
 enum format_kind format_of_path(struct slice path);
 // For people, with its article: "a PyTorch Flight Recorder dump".

@@ -6,6 +6,7 @@
 #include "receivers/file/input.h"
 
 #include "base/memory.h"
+#include "base/slice.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -102,7 +103,8 @@ static enum status begin(struct file_input *input, struct error *error) {
 static void take(struct file_input *input, int descriptor) {
     assert(descriptor >= 0);
     input->descriptor = descriptor;
-    input->owned = input->waits = input->gzip = input->ended = input->inflating = false;
+    input->owned = input->waits = input->every_byte = input->gzip = input->ended =
+        input->inflating = false;
     input->raw_done = input->made = 0;
     input->trouble[0] = '\0';
     input->peeked_count = 0;
@@ -111,6 +113,7 @@ static void take(struct file_input *input, int descriptor) {
 enum status file_input_attach_plain(struct file_input *input, int descriptor, uint64_t offset,
                                     struct error *error) {
     take(input, descriptor);
+    input->every_byte = true;
     if (lseek(descriptor, (off_t)offset, SEEK_SET) < 0)
         return error_set_os(error, STATUS_IO, errno, "it cannot be read from byte %llu on",
                             (unsigned long long)offset);
@@ -214,6 +217,21 @@ static enum status read_gzip(struct file_input *input, char *to, size_t room, si
     return status;
 }
 
+// Behind zeros that nobody wrote the next data is sought: a hole may be longer than any disk.
+static void skip_hole(struct file_input *input, struct slice bytes) {
+    if (input->waits || input->every_byte ||
+        memcmp(bytes.data, bytes.data + 1, bytes.size - 1) != 0)
+        return;
+    off_t at = lseek(input->descriptor, 0, SEEK_CUR);
+    off_t data = at < 0 ? -1 : lseek(input->descriptor, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) // a hole up to the end
+        data = lseek(input->descriptor, 0, SEEK_END);
+    if (data > at)
+        input->raw_done += (uint64_t)(data - at);
+    else if (at >= 0)
+        (void)lseek(input->descriptor, at, SEEK_SET);
+}
+
 enum status file_input_read(struct file_input *input, char *to, size_t room, size_t *got,
                             struct error *error) {
     assert(room >= sizeof input->peeked);
@@ -230,6 +248,8 @@ enum status file_input_read(struct file_input *input, char *to, size_t room, siz
         return STATUS_OK;
     }
     enum status status = read_some(input, to, room, got, error);
+    if (status == STATUS_OK && *got == room && to[0] == '\0')
+        skip_hole(input, (struct slice){to, room});
     input->ended = status == STATUS_OK && *got == 0;
     input->made += *got;
     return status;

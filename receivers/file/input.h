@@ -18,6 +18,7 @@ struct file_input {
     int stop_descriptor; // readable: do not wait for bytes any longer; -1: none
     bool owned;          // closed by file_input_close
     bool waits;          // a pipe or terminal: bytes may be long in coming
+    bool every_byte;     // also of holes: its offsets are the file's
     bool gzip;
     bool ended;        // nothing more comes
     bool inflating;    // inside a gzip member

@@ -305,7 +305,9 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
         feed_note(feed, path, "not read: unrecognised format; name one with the option format");
         return false;
     case FORMAT_BINARY:
-        feed_note(feed, path, "not read: not a text and no format that culprit knows");
+        feed_note(feed, path, "not read: %s",
+                  reader->packing != NULL ? reader->packing
+                                          : "not a text and no format that culprit knows");
         return false;
     case FORMAT_GZIP:
         feed_note(feed, path, "not read: it is gzip inside gzip");
@@ -345,23 +347,61 @@ static bool is_blank(struct slice text) {
     return text_is_blank(text);
 }
 
+static void pass(struct file_reader *reader, size_t bytes) {
+    reader->window.start += bytes;
+    reader->passed.offset += bytes;
+}
+
+void file_pass_filling(struct file_reader *reader, enum format_kind forced) {
+    if (forced == FORMAT_FLIGHT_RECORDER) // which is refused as it is
+        return;
+    pass(reader, text_mark(window_rest(&reader->window)));
+    size_t filling = text_filling(window_rest(&reader->window));
+    pass(reader, filling > 1 ? filling : 0); // one is of UTF-16
+}
+
+// Tells the format by what the window holds: behind what is no text, and behind lines that tell
+// nothing, as long as there are others.
+static void look_on(struct file_reader *reader, struct source *source, bool more,
+                    struct format_guess *guess) {
+    enum format_kind forced = file_forced_format(reader, feed_source_path(source));
+    for (;;) {
+        file_pass_filling(reader, forced);
+        struct slice rest = window_rest(&reader->window);
+        if (rest.size == 0 && reader->passed.records > 0)
+            return;
+        *guess = format_guess(rest, !more, forced);
+        reader->packing = format_packing(rest);
+        size_t looked_at = format_looked_at(rest);
+        if (!format_is_open(*guess, rest) || is_blank(rest) || (looked_at == rest.size && !more))
+            return;
+        uint64_t lines = count_lines((struct slice){rest.data, looked_at});
+        reader->passed.records += lines;
+        feed_source_figures(source)->other += lines;
+        pass(reader, looked_at);
+    }
+}
+
 // Reads until the format is known. False when there is nothing to read, or not yet.
 static bool find_format(struct file_reader *reader, struct source *source,
                         struct format_guess *guess, bool *waits) {
     bool more = true;
+    reader->passed = (struct extent){0};
     do {
         more = fill(reader, source);
-        *guess = format_guess(window_rest(&reader->window), !more,
-                              file_forced_format(reader, feed_source_path(source)));
-    } while (!guess->decided);
+        look_on(reader, source, more, guess);
+    } while (more && (!guess->decided || format_is_open(*guess, window_rest(&reader->window))));
     if (!more && is_cut_short(reader))
         return false;
-    bool blank = is_blank(window_rest(&reader->window)) && !more;
+    bool blank = is_blank(window_rest(&reader->window)) && !more && reader->passed.records == 0;
     // What bears the name of a dump was to be one: it is refused, with all that follows from that.
     if (blank && is_dump(reader, feed_source_path(source)) &&
         !feed_source_figures(source)->unread) {
         *guess = (struct format_guess){true, FORMAT_FLIGHT_RECORDER, LAYOUT_WHOLE};
     } else if (blank) {
+        if (reader->passed.offset > 0)
+            feed_note(reader->sink.feed, feed_source_path(source),
+                      "not read: it holds nothing but zeros");
         tell_unread(reader, source, SLICE("reading it failed"));
         feed_source_figures(source)->blank += count_lines(window_rest(&reader->window));
         return false;
@@ -375,6 +415,7 @@ static bool find_format(struct file_reader *reader, struct source *source,
     if (*waits) {
         note_year(reader, window_rest(&reader->window), file_written_ns(reader->input.descriptor));
         feed_source_figures(source)->bytes = 0;
+        feed_source_figures(source)->other -= reader->passed.records;
         return false;
     }
     bool accepted = file_accept_format(reader, source, *guess, reader->input.descriptor);
@@ -400,6 +441,16 @@ static bool skip_bytes(struct file_reader *reader, struct source *source, uint64
         if (is_cut_short(reader) || !fill(reader, source))
             return false;
     }
+}
+
+// Goes to the first line that was not offered before, behind what the format was told by.
+static bool go_to(struct file_reader *reader, struct record_stream *stream,
+                  struct read_start start) {
+    const struct extent *passed = &reader->passed;
+    bool behind = start.bytes > passed->offset;
+    stream->done.records = behind ? start.lines : passed->records;
+    stream->done.offset = behind ? start.bytes : passed->offset;
+    return !behind || skip_bytes(reader, stream->source, start.bytes - passed->offset);
 }
 
 const struct forms *file_forms(const struct file_reader *reader, struct source *source) {
@@ -481,7 +532,9 @@ static void read_lines(struct file_reader *reader, struct record_stream *stream)
     }
     if (!right || is_cut_short(reader))
         return;
-    records_take_last(sink, stream, window_rest(&reader->window), false);
+    struct slice rest = window_rest(&reader->window);
+    if (records_take_last(sink, stream, rest, false) == LAST_LINE_USED)
+        stream->done.offset += rest.size;
     feed_source_finish(sink->feed, stream->source);
 }
 
@@ -607,6 +660,7 @@ static void take_whole(struct file_reader *reader, struct record_stream *stream,
 static void read_whole(struct file_reader *reader, struct record_stream *stream, uint64_t skip) {
     struct file_window *window = &reader->window;
     bool more = true;
+    reader->input.every_byte = true; // they count for its size
     while (more && window->end - window->start <= reader->document_max && !is_cut_short(reader))
         more = fill(reader, stream->source);
     if (is_cut_short(reader) || skip > 0)
@@ -638,9 +692,7 @@ bool file_read_open(struct file_reader *reader, struct record_stream *stream,
             read_whole(reader, stream, start.items);
         } else if (guess.layout != LAYOUT_LINES) {
             read_document(reader, stream, guess.layout, start.items);
-        } else if (skip_bytes(reader, source, start.bytes)) {
-            stream->done.records = start.lines;
-            stream->done.offset = start.bytes;
+        } else if (go_to(reader, stream, start)) {
             read_lines(reader, stream);
         }
         if (reader->input.trouble[0] != '\0' && !has_unused(reader))

@@ -34,6 +34,8 @@ struct file_reader {
     struct file_window own; // its memory while it shows memory of `ahead`
     bool is_lent;           // … as it does now
     struct file_input input;
+    struct extent passed;    // of the input at hand: what stands before what its format was told by
+    const char *packing;     // of the input at hand (format_packing)
     enum format_kind forced; // by the option; FORMAT_UNKNOWN: it is found out
     size_t document_max;     // of an input that is one record
     bool to_the_end;         // a stop does not cut an input short
@@ -70,6 +72,9 @@ bool file_read_path(struct file_reader *reader, struct slice path);
 // `stream` says which; its position is that of the last record afterwards. False: as above.
 bool file_read_open(struct file_reader *reader, struct record_stream *stream,
                     struct read_start start);
+// Passes what is no text in front of the window: zeros, and the mark of UTF-8.
+// A dump is left as it is.
+void file_pass_filling(struct file_reader *reader, enum format_kind forced);
 void file_reader_release(struct file_reader *reader);
 // Nothing has been read of the inputs that come.
 void file_reader_begin(struct file_reader *reader);

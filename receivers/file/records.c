@@ -190,11 +190,39 @@ static const char *cut_written(struct record_sink *sink, struct record_stream *s
     return end + 1;
 }
 
+size_t records_take_written(struct record_sink *sink, struct record_stream *stream,
+                            struct slice rest) {
+    if (stream->skipping || rest.size > sink->record_max ||
+        feed_source_decoder(stream->source)->pass_over == NULL)
+        return 0;
+    const char *end = memrchr(rest.data, '\r', rest.size);
+    if (end == NULL || end == rest.data)
+        return 0;
+    size_t size = (size_t)(end - rest.data);
+    take_line(sink, stream, (struct slice){rest.data, size}, size + 1);
+    return size + 1;
+}
+
+// Behind what is no text: zeros before a line, which a log that was cut leaves where its writer
+// goes on (copytruncate), or a machine that lost its power; and the mark of UTF-8.
+static const char *behind_filling(const struct record_stream *stream, struct slice bytes,
+                                  const char *at) {
+    const char *end = bytes.data + bytes.size;
+    if (stream->skipping || at == end)
+        return at;
+    if (*at == '\0')
+        at += text_filling((struct slice){at, (size_t)(end - at)});
+    else if (*at == '\xef' && at == bytes.data && stream->done.offset == 0)
+        at += text_mark(bytes);
+    return at;
+}
+
 size_t records_take_lines(struct record_sink *sink, struct record_stream *stream,
                           struct slice bytes) {
     const char *at = bytes.data;
     const char *end = bytes.data + bytes.size;
     for (;;) {
+        at = behind_filling(stream, bytes, at);
         if (!stream->skipping && stream->place == NULL && begins_foreseen(&stream->foreseen, at)) {
             const char *behind = take_foreseen(sink, stream, at, end);
             if (behind > at) {
@@ -222,6 +250,13 @@ bool records_drop_long(struct record_sink *sink, struct record_stream *stream, s
     // One more than the bound may be the \r of a line that just fits.
     if (rest.size <= sink->record_max + 1)
         return false;
+    // A line that broke off before a hole is over: what stands behind that is another.
+    const char *hole = memchr(rest.data, '\0', rest.size);
+    if (hole != NULL &&
+        hole + text_filling(text_from(rest, (size_t)(hole - rest.data))) == rest.data + rest.size) {
+        take_line(sink, stream, (struct slice){rest.data, (size_t)(hole - rest.data)}, rest.size);
+        return true;
+    }
     records_refuse_long(sink, stream, rest, ++stream->done.records);
     stream->skipping = true;
     return true;

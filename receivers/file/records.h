@@ -24,6 +24,9 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
 // `rest` is the beginning of a line whose end has not come. True when it is already too long: it
 // was refused, and may be dropped.
 bool records_drop_long(struct record_sink *sink, struct record_stream *stream, struct slice rest);
+// Takes what of the open line ends in a \r, where the decoder reads a bar's states; how many bytes.
+size_t records_take_written(struct record_sink *sink, struct record_stream *stream,
+                            struct slice rest);
 // The input has ended and left `rest` without a newline: it is used when it is a whole JSON object
 // (`only_decodable`: and would be accepted, since more may come) or, with nothing more to come, the
 // line of a log; else dropped and noted.

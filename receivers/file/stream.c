@@ -34,6 +34,7 @@ struct position position_read(const struct source_position *at) {
         .kind = (enum position_kind)(sizes >> 32 & 0xff),
     };
     position.items_hash = position.kind == POSITION_DOCUMENT ? position.done.tail.hash : 0;
+    position.file_bytes = position.kind == POSITION_DONE ? position.done.tail.hash : 0;
     return position;
 }
 
@@ -77,6 +78,12 @@ void stream_reach(struct record_stream *stream, uint64_t records, uint64_t offse
         number = ++stream->generation << GENERATION_SHIFT | (records & RECORDS_MASK);
     stream->at.number = number;
     stream_tell(stream, offset);
+}
+
+void stream_reach_done(struct record_stream *stream, uint64_t file_bytes) {
+    stream_describe(stream, POSITION_DONE, false);
+    stream->at.detail[DETAIL_TAIL] = file_bytes;
+    stream_reach(stream, stream->done.records, stream->done.offset);
 }
 
 void stream_reach_item(struct record_stream *stream, uint64_t item, struct slice record) {

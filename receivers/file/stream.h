@@ -50,6 +50,7 @@ struct position {
     uint64_t generation;
     uint64_t inode;
     uint64_t items_hash; // DOCUMENT
+    uint64_t file_bytes; // DONE: of the file, compressed; 0: not known
     enum position_kind kind;
 };
 
@@ -77,6 +78,8 @@ void stream_begin(struct record_stream *stream, struct source *place,
                   const struct source_position *at, uint64_t inode);
 // Puts kind and fingerprints into the details; records are told with them from then on.
 void stream_describe(struct record_stream *stream, enum position_kind kind, bool with_tail);
+// A gzip file of so many bytes was read to its end.
+void stream_reach_done(struct record_stream *stream, uint64_t file_bytes);
 // The items of a document are counted and hashed from the first again.
 void stream_begin_document(struct record_stream *stream, bool written_anew);
 // Tells that everything up to this record, which ends at `offset`, is offered with what comes next.

@@ -15,6 +15,17 @@ bool text_is_blank(struct slice text) {
     return true;
 }
 
+size_t text_filling(struct slice bytes) {
+    size_t size = 0;
+    while (size < bytes.size && bytes.data[size] == '\0')
+        size++;
+    return size;
+}
+
+size_t text_mark(struct slice bytes) {
+    return text_begins(bytes, SLICE("\xef\xbb\xbf")) ? 3 : 0;
+}
+
 void body_begin_one(struct body *body, struct slice bytes, size_t record_max) {
     assert(record_max > 0);
     body->kind = BODY_ONE;
@@ -30,6 +41,7 @@ void body_set_lines(struct body *body) {
 }
 
 void body_begin(struct body *body, struct slice bytes, size_t record_max, enum format_kind forced) {
+    bytes = text_from(bytes, text_mark(bytes));
     body_begin_one(body, bytes, record_max);
     struct format_guess guess = format_guess(bytes, true, forced);
     body->format = guess.kind;
@@ -60,6 +72,7 @@ static bool give(const struct body *body, struct body_record *record, struct sli
 
 static bool next_line(struct body *body, struct body_record *record) {
     while (body->rest.size > 0) {
+        body->rest = text_from(body->rest, text_filling(body->rest));
         struct slice line = text_take_line(&body->rest);
         if (line.size > 0 && line.data[line.size - 1] == '\r')
             line.size--;

@@ -33,6 +33,11 @@ struct body_record {
     const char *why;              // of a refusal, a clause: static, or the body's `text`
 };
 
+// How many zeros the bytes begin with: a hole, which is nothing that anybody wrote.
+size_t text_filling(struct slice bytes);
+// Size of the mark of UTF-8 that they begin with, or 0.
+size_t text_mark(struct slice bytes);
+
 // The bytes are one record.
 void body_begin_one(struct body *body, struct slice bytes, size_t record_max);
 // They are what they look like; `forced` as in format_guess.

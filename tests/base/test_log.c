@@ -115,26 +115,52 @@ START_TEST(repeats_are_counted) {
 }
 END_TEST
 
+// Three mistakes of one reload have one code.
+START_TEST(each_text_is_said) {
+    log_write(LOG_ERROR, site, "one mistake at 1:2");
+    log_write(LOG_ERROR, site, "another mistake at 1:2");
+    log_write(LOG_ERROR, site, "one mistake at 3:4");
+    ck_assert_str_eq(written_untimed(),
+                     "error C1203 receiver/file/ranks: one mistake at 1:2\n"
+                     "error C1203 receiver/file/ranks: another mistake at 1:2\n");
+    log_flush();
+    ck_assert_str_eq(written_untimed(),
+                     "error C1203 receiver/file/ranks: one mistake at 3:4 (1 more in 10 s)\n");
+}
+END_TEST
+
+START_TEST(texts_without_an_end_are_held_back) {
+    for (char name[] = "a"; name[0] <= 'z'; name[0]++)
+        log_write(LOG_WARN, site, "%s", name);
+    size_t lines = 0;
+    for (const char *at = written(); (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    ck_assert_uint_eq(lines, 16);
+    log_flush();
+    ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: z (10 more in 10 s)\n");
+}
+END_TEST
+
 START_TEST(a_look_says_what_is_over) {
-    log_write(LOG_WARN, site, "a");
-    log_write(LOG_WARN, site, "b");
+    log_write(LOG_WARN, site, "a 1");
+    log_write(LOG_WARN, site, "a 2");
     written();
     log_look();
     ck_assert_str_eq(written_untimed(), "");
     now_ns += UINT64_C(10000000000);
     log_look();
-    ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: b (1 more in 10 s)\n");
+    ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: a 2 (1 more in 10 s)\n");
     log_look();
     ck_assert_str_eq(written_untimed(), "");
 }
 END_TEST
 
 START_TEST(flush_says_and_forgets) {
-    log_write(LOG_WARN, site, "a");
-    log_write(LOG_WARN, site, "b");
+    log_write(LOG_WARN, site, "a 1");
+    log_write(LOG_WARN, site, "a 2");
     written();
     log_flush();
-    ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: b (1 more in 10 s)\n");
+    ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: a 2 (1 more in 10 s)\n");
     log_write(LOG_WARN, site, "c");
     ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: c\n");
 }
@@ -190,7 +216,7 @@ static const char *field(const json_t *object, const char *key) {
 START_TEST(json_lines) {
     log_configure(LOG_INFO, LOG_JSON);
     log_write(LOG_WARN, site, "a \"quoted\" \n line");
-    log_write(LOG_WARN, site, "again");
+    log_write(LOG_WARN, site, "a \"quoted\" \n line");
     json_t *line = json_loads(written(), 0, NULL);
     ck_assert_ptr_nonnull(line);
     ck_assert_uint_eq(json_object_size(line), 5);
@@ -203,7 +229,7 @@ START_TEST(json_lines) {
     log_flush();
     line = json_loads(written(), 0, NULL);
     ck_assert_ptr_nonnull(line);
-    ck_assert_str_eq(field(line, "msg"), "again");
+    ck_assert_str_eq(field(line, "msg"), "a \"quoted\" \n line");
     ck_assert_int_eq(json_integer_value(json_object_get(line, "suppressed")), 1);
     json_decref(line);
     log_write(LOG_INFO, plain_site, "no component");
@@ -253,6 +279,8 @@ int main(void) {
     tcase_add_test(cases, console_lines);
     tcase_add_test(cases, levels);
     tcase_add_test(cases, repeats_are_counted);
+    tcase_add_test(cases, each_text_is_said);
+    tcase_add_test(cases, texts_without_an_end_are_held_back);
     tcase_add_test(cases, a_look_says_what_is_over);
     tcase_add_test(cases, flush_says_and_forgets);
     tcase_add_test(cases, more_sites_than_windows);

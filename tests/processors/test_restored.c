@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chain that is saved, thrown away and loaded again, in a process in which all strings have other
 // ids, goes on as if nothing had been: random jobs, random cuts, live and once.
+#include "base/metrics/metrics.h"
 #include "tests/processors/evaluation_text.h"
 #include "tests/processors/story.h"
 
@@ -19,6 +20,7 @@ static void setup(void) {
 static void teardown(void) {
     buffer_release(&want);
     buffer_release(&got);
+    metrics_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
 }
 

@@ -4,6 +4,7 @@
 // one that was just loaded with the same state and keeps nothing. And: no answer depends on the
 // number of threads.
 #include "base/intern.h"
+#include "base/metrics/metrics.h"
 #include "base/workers.h"
 #include "tests/processors/evaluation_text.h"
 #include "tests/processors/state_copy.h"
@@ -30,6 +31,7 @@ static void teardown(void) {
     buffer_release(&want);
     buffer_release(&got);
     intern_release();
+    metrics_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
 }
 

@@ -267,7 +267,7 @@ static void nothing_append(struct text_page *page, const struct evaluation *eval
 static void ranks_append(struct text_page *page, const struct evaluation *evaluation) {
     uint64_t samples = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        samples += evaluation->ranks[i].sample_count;
+        samples += evaluation->ranks[i].sample_count - evaluation->ranks[i].repeated_count;
     page_field(page, "looked at", "%u of %" PRId64 " rank%s, %" PRIu64 " sample%s",
                evaluation->rank_count, evaluation->world_size,
                evaluation->world_size == 1 ? "" : "s", samples, samples == 1 ? "" : "s");

@@ -144,6 +144,8 @@ static bool is_read(const struct tracked_file *file) {
         return !file->changed && file->scanned >= file->seen.bytes;
     if (file->state == TRACK_DOCUMENT)
         return !file->changed && file->items > 0 && !file->unfinished;
+    if (file->state == TRACK_GZIP)
+        return !file->changed && !file->unfinished && file->restored.kind == POSITION_DONE;
     return file->state == TRACK_IGNORED;
 }
 

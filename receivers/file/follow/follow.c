@@ -3,6 +3,7 @@
 // files.
 #include "receivers/file/follow/follow.h"
 
+#include "base/text/cut.h"
 #include "receivers/decode/format.h"
 #include "receivers/decode/split.h"
 #include "receivers/file/follow/chain.h"
@@ -10,6 +11,7 @@
 #include "receivers/file/follow/lines.h"
 #include "receivers/file/follow/place.h"
 #include "receivers/file/follow/settle.h"
+#include "receivers/records/body.h"
 
 #include <assert.h>
 
@@ -105,8 +107,12 @@ static bool resume(struct follower *follower, struct tracked_file *file, bool *u
 static bool begin_as(struct follower *follower, struct tracked_file *file,
                      struct format_guess guess) {
     if (guess.kind == FORMAT_GZIP) {
-        bool done = file->from_end || file->restored.kind == POSITION_DONE;
-        file->state = done ? TRACK_IGNORED : TRACK_GZIP;
+        // What was read to its end is looked at again when it grows.
+        uint64_t known_bytes = file->restored.file_bytes;
+        if (file->restored.kind == POSITION_DONE &&
+            (known_bytes == 0 || known_bytes == file->seen.bytes))
+            file->read = file->seen;
+        file->state = file->from_end ? TRACK_IGNORED : TRACK_GZIP;
         return true;
     }
     bool lines = guess.layout == LAYOUT_LINES;
@@ -141,6 +147,59 @@ static void guess_short(struct slice head, enum format_kind forced, struct forma
         *guess = whole;
 }
 
+// Passes zeros, such as a log that was cut begins with whose writer goes on where it was. One is
+// of UTF-16. False: nothing else is there, or it cannot be read.
+static bool pass_filling(struct follower *follower, struct tracked_file *file) {
+    size_t got = 0, filling = 0;
+    do {
+        follower_clear(follower);
+        char *to = follower_room(follower, HEAD_FIRST);
+        if (!follower_read(follower, file, to, HEAD_FIRST, file->passed_bytes, &got))
+            return false;
+        filling = text_filling((struct slice){to, got});
+        if (filling > 1)
+            file->passed_bytes = follower_data_at(file, file->passed_bytes + filling);
+    } while (filling == HEAD_FIRST);
+    return got > filling;
+}
+
+// Tells the format by what stands behind what was passed.
+static bool look_at_head(struct follower *follower, struct tracked_file *file,
+                         struct format_guess *guess, struct slice *head) {
+    *guess = (struct format_guess){.decided = false};
+    for (size_t size = HEAD_FIRST; !guess->decided && size <= FORMAT_HEAD_MAX; size *= 4) {
+        size_t got = 0;
+        follower_clear(follower);
+        char *to = follower_room(follower, size);
+        if (!follower_read(follower, file, to, size, file->passed_bytes, &got))
+            return false;
+        *head = (struct slice){to, got};
+        *head = text_from(*head, file->passed_bytes == 0 ? text_mark(*head) : 0);
+        enum format_kind forced = file_forced_format(follower->reader, slice_of(file->path));
+        *guess = format_guess(*head, got < size && follower->ending, forced);
+        if (!guess->decided && got < size && follower_is_finished(follower, file))
+            guess_short(*head, forced, guess);
+        if (got < size)
+            break;
+    }
+    follower->reader->packing = format_packing(*head);
+    return true;
+}
+
+// Nothing is told by these lines, but what comes may tell: they are passed. Of what is no text only
+// the newest bytes are looked at. False: nothing is there behind them.
+static bool look_on(struct follower *follower, struct tracked_file *file, struct format_guess guess,
+                    struct slice head) {
+    if (!file->unread_noted)
+        (void)file_accept_format(follower->reader, file->stream.source, guess, file->descriptor);
+    file->unread_noted = true;
+    uint64_t before = file->passed_bytes;
+    file->passed_bytes += format_looked_at(head);
+    if (guess.kind == FORMAT_BINARY && file->seen.bytes > file->passed_bytes + FORMAT_HEAD_MAX)
+        file->passed_bytes = file->seen.bytes - FORMAT_HEAD_MAX;
+    return file->passed_bytes > before && file->passed_bytes < file->seen.bytes;
+}
+
 // Tells the format by what is there. True when it is known now.
 static bool decide(struct follower *follower, struct tracked_file *file) {
     assert(file->state == TRACK_UNDECIDED && file->descriptor >= 0);
@@ -148,23 +207,14 @@ static bool decide(struct follower *follower, struct tracked_file *file) {
     bool grown = file->seen.bytes >= file->tried_bytes + file->tried_bytes / 8;
     if (file->seen.bytes == 0 || (!grown && !follower->ticked && !follower->ending))
         return false;
-    follower_clear(follower);
-    struct format_guess guess = {.decided = false};
-    size_t size = HEAD_FIRST, got = 0;
-    for (; !guess.decided && size <= FORMAT_HEAD_MAX; size *= 4) {
-        char *to = follower_room(follower, size);
-        if (!follower_read(follower, file, to, size, 0, &got))
+    struct format_guess guess;
+    struct slice head;
+    do {
+        if (!pass_filling(follower, file) || !look_at_head(follower, file, &guess, &head))
             return false;
-        struct slice head = {to, got};
-        enum format_kind forced = file_forced_format(follower->reader, slice_of(file->path));
-        guess = format_guess(head, got < size && follower->ending, forced);
-        if (!guess.decided && got < size && follower_is_finished(follower, file))
-            guess_short(head, forced, &guess);
-        if (got < size)
-            break;
-    }
+    } while (format_is_open(guess, head) && look_on(follower, file, guess, head));
     file->tried_bytes = file->seen.bytes;
-    if (!guess.decided || got == 0)
+    if (!guess.decided || head.size == 0 || format_is_open(guess, head))
         return false;
     return begin_as(follower, file, guess);
 }
@@ -200,7 +250,7 @@ static void check_ignored(struct follower *follower, struct tracked_file *file,
         return;
     file->state = TRACK_UNDECIDED;
     file->stream.done = (struct extent){.records = file->stream.done.records};
-    file->tried_bytes = 0;
+    file->tried_bytes = file->passed_bytes = 0;
     file->changed = true;
     file->from_end = false;
 }
@@ -213,8 +263,9 @@ void follow_check(struct follower *follower, struct tracked_file *file) {
         check_ignored(follower, file, &about);
         return;
     }
-    bool waits = file->state == TRACK_UNDECIDED ? about.st_size > 0
-                                                : file->state != TRACK_LINES && settle_waits(file);
+    bool waits = file->state != TRACK_LINES && settle_waits(file);
+    if (file->state == TRACK_UNDECIDED) // what was passed is not looked at again
+        waits = (uint64_t)about.st_size > file->passed_bytes;
     // Not noticed here: what was there is needed to say how much was lost.
     file->changed =
         file->changed || waits || !file_version_equal(file_version_of(&about), file->seen);

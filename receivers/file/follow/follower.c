@@ -67,6 +67,13 @@ bool follower_read(struct follower *follower, const struct tracked_file *file, c
     return true;
 }
 
+uint64_t follower_data_at(const struct tracked_file *file, uint64_t offset) {
+    off_t data = lseek(file->descriptor, (off_t)offset, SEEK_DATA);
+    if (data < 0 && errno == ENXIO)
+        data = lseek(file->descriptor, 0, SEEK_END);
+    return data > (off_t)offset ? (uint64_t)data : offset;
+}
+
 bool follower_holds(struct follower *follower, const struct tracked_file *file,
                     struct fingerprint print, uint64_t offset, bool *unreadable) {
     char bytes[FINGERPRINT_MAX];

@@ -12,7 +12,8 @@ struct follower {
     uint64_t now_ns;     // monotonic, of this round
     uint64_t settled_ns; // a document or gzip file that was quiet this long is taken as whole
     uint64_t finish_ns;  // lines that were quiet this long are taken for all that come
-    bool ending;         // nothing more comes: what is there is all
+    bool ending;         // nothing more comes: what is there is all …
+    bool keeps;          // … but what is not whole is left for the next start: there is a store
     bool ticked;         // this round began a poll interval
 };
 
@@ -29,6 +30,8 @@ bool follower_open(struct follower *follower, struct tracked_file *file);
 // Reads at an offset, whole unless the file ends; false on an error, which is noted.
 bool follower_read(struct follower *follower, const struct tracked_file *file, char *to,
                    size_t size, uint64_t offset, size_t *got);
+// Where data begins that is not before `offset`, behind a hole; the file's size when there is none.
+uint64_t follower_data_at(const struct tracked_file *file, uint64_t offset);
 // Whether the file holds at `offset` the bytes that the fingerprint stands for. `*unreadable` is
 // set when that could not be read.
 bool follower_holds(struct follower *follower, const struct tracked_file *file,

@@ -6,6 +6,7 @@
 #include "receivers/file/follow/place.h"
 #include "receivers/file/input.h"
 #include "receivers/file/records.h"
+#include "receivers/records/body.h"
 
 #include <assert.h>
 
@@ -30,7 +31,7 @@ static void restart(struct follower *follower, struct tracked_file *file, uint64
     file->stream.skipping = file->from_end = false;
     file->restored = (struct position){.kind = POSITION_NONE};
     file->state = TRACK_UNDECIDED;
-    file->scanned = file->tried_bytes = file->begin_bytes = 0;
+    file->scanned = file->tried_bytes = file->passed_bytes = file->begin_bytes = 0;
     file->items = file->items_hash = 0;
 }
 
@@ -90,7 +91,7 @@ static void refuse_unfinished(struct follower *follower, struct tracked_file *fi
 // What the file is known by: the first bytes of its first whole lines.
 static struct fingerprint head_of(struct slice block) {
     const char *newline = memrchr(block.data, '\n', block.size);
-    size_t size = newline == NULL ? 0 : (size_t)(newline + 1 - block.data);
+    size_t size = newline == NULL ? text_filling(block) : (size_t)(newline + 1 - block.data);
     return fingerprint_of(
         (struct slice){block.data, size < FINGERPRINT_MAX ? size : FINGERPRINT_MAX});
 }
@@ -182,9 +183,20 @@ static bool read_much(struct follower *follower, struct tracked_file *file, uint
 
 // -- a block at a time --------------------------------------------------------------------------
 
+// Goes behind the hole that begins where it was read to, if this is still the file that was read.
+static void pass_hole(struct follower *follower, struct tracked_file *file) {
+    const struct extent *done = &file->stream.done;
+    bool unreadable = false;
+    uint64_t data = follower_data_at(file, done->offset);
+    if (data > done->offset && file->scanned == done->offset &&
+        follower_holds(follower, file, done->tail, done->offset - done->tail.size, &unreadable))
+        lines_go_to(follower, file, data, done->records);
+}
+
 static bool read_block(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
     const struct extent *done = &file->stream.done;
     assert(file->scanned >= done->offset && done->offset >= done->tail.size);
+    pass_hole(follower, file);
     if (has_much(follower, file) && read_much(follower, file, known_bytes))
         return true;
     size_t size = FILE_BLOCK;
@@ -192,9 +204,13 @@ static bool read_block(struct follower *follower, struct tracked_file *file, uin
         bool more = false;
         size_t line = find_line_end(follower, file, &more);
         if (line == 0) {
-            if (file->scanned - done->offset > follower->reader->sink.record_max + 1)
+            if (file->scanned - done->offset <= follower->reader->sink.record_max + 1)
+                return more;
+            if (feed_source_decoder(file->stream.source)->pass_over == NULL) {
                 refuse_unfinished(follower, file);
-            return more;
+                return more;
+            }
+            line = follower->reader->sink.record_max + 2; // a bar that overwrites itself is cut
         }
         size = line > size ? line : size;
     }
@@ -240,6 +256,29 @@ bool lines_read_rest(struct follower *follower, struct tracked_file *file) {
         continue;
     file->pinned = pinned;
     return file->restarts == restarts;
+}
+
+void lines_take_written(struct follower *follower, struct tracked_file *file) {
+    struct record_stream *stream = &file->stream;
+    struct error error;
+    uint64_t scanned = file->scanned, offset = stream->done.offset;
+    if (file->state != TRACK_LINES || scanned == offset || file->written_bytes == scanned ||
+        scanned - offset > follower->reader->sink.record_max ||
+        track_open(follower->table, file, &error) != STATUS_OK)
+        return;
+    file->written_bytes = scanned;
+    size_t size = (size_t)(scanned - offset), got = 0;
+    follower_clear(follower);
+    char *to = follower_room(follower, size);
+    if (!follower_read(follower, file, to, size, offset, &got) || got < size)
+        return;
+    size_t taken = records_take_written(&follower->reader->sink, stream, (struct slice){to, size});
+    follower->reader->window.end += size;
+    if (taken == 0)
+        return;
+    feed_source_figures(stream->source)->bytes += taken;
+    lines_go_to(follower, file, offset + taken, stream->done.records);
+    file->scanned = scanned;
 }
 
 void lines_take_last(struct follower *follower, struct tracked_file *file) {

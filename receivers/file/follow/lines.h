@@ -18,5 +18,8 @@ bool lines_read_rest(struct follower *follower, struct tracked_file *file);
 // Goes on at this offset, which was not reached by reading lines: takes the fingerprints anew.
 void lines_go_to(struct follower *follower, struct tracked_file *file, uint64_t offset,
                  uint64_t lines);
+// Takes the states of a bar that overwrites itself in the open line, and what is written between
+// them, up to the last \r: nothing more came for a while. Looks once at what is there.
+void lines_take_written(struct follower *follower, struct tracked_file *file);
 // The file has ended: a last line without newline is used when it is a record.
 void lines_take_last(struct follower *follower, struct tracked_file *file);

@@ -46,6 +46,16 @@ static void read_again(struct follower *follower, struct tracked_file *file,
     }
 }
 
+// With a store a stop is no end: the next start finds the input whole, or still under way.
+static bool stays_for_later(struct follower *follower, const struct tracked_file *file) {
+    if (!follower->ending)
+        return true;
+    if (!follower->keeps)
+        return false;
+    follower_note(follower, file, "it is not whole yet: the next start reads it");
+    return true;
+}
+
 // -- documents ----------------------------------------------------------------------------------
 
 struct document_look {
@@ -82,16 +92,16 @@ static void look_at_whole(struct follower *follower, uint64_t old_items,
     } while (next_bytes(follower->reader));
     look->items = 1;
     look->old_hash = old_items == 1 ? look->hash : 0;
-    look->ended = true;
 }
 
-static void look_at_document(struct follower *follower, uint64_t old_items,
+static void look_at_document(struct follower *follower, uint64_t old_items, bool is_quiet,
                              struct document_look *look) {
     struct file_reader *reader = follower->reader;
     struct file_window *window = &reader->window;
     look->hash = HASH_START;
     if (look->layout == LAYOUT_WHOLE) {
         look_at_whole(follower, old_items, look);
+        look->ended = is_quiet;
         return;
     }
     struct splitter split;
@@ -113,7 +123,9 @@ static enum format_layout find_layout(struct file_reader *reader, struct slice p
     bool more;
     do {
         more = next_bytes(reader);
-        guess = format_guess(window_rest(&reader->window), !more, file_forced_format(reader, path));
+        enum format_kind forced = file_forced_format(reader, path);
+        file_pass_filling(reader, forced);
+        guess = format_guess(window_rest(&reader->window), !more, forced);
     } while (!guess.decided);
     return guess.layout;
 }
@@ -139,7 +151,7 @@ static bool settle_document(struct follower *follower, struct tracked_file *file
     struct document_look look = {.layout = find_layout(follower->reader, slice_of(file->path))};
     if (look.layout != LAYOUT_LINES) {
         take_over(follower, file);
-        look_at_document(follower, file->items, &look);
+        look_at_document(follower, file->items, file->is_quiet, &look);
     }
     file_input_close(&follower->reader->input);
     if (look.layout == LAYOUT_LINES) {
@@ -147,7 +159,7 @@ static bool settle_document(struct follower *follower, struct tracked_file *file
         return true;
     }
     file->unfinished = !look.ended;
-    if (!look.ended && !follower->ending)
+    if (!look.ended && stays_for_later(follower, file))
         return false;
     bool grown = file->items > 0 && look.items >= file->items && look.old_hash == file->items_hash;
     // A scrape is written anew all the time.
@@ -243,8 +255,28 @@ static void find_originals(struct follower *follower, struct tracked_file *file,
     copy_note_more(follower, file, found);
 }
 
+// Where what was not offered begins. A file that grew by another member goes on there, if it is
+// still the one that was read.
+static struct read_start gzip_start(struct follower *follower, struct tracked_file *file,
+                                    struct slice beginning) {
+    const struct extent *done = &file->restored.done;
+    struct fingerprint head = fingerprint_of(beginning);
+    bool is_same = done->head.size == 0 ||
+                   (head.size >= done->head.size && fingerprint_fits(done->head, beginning.data));
+    struct read_start start = {0, 0, 0};
+    if (is_same && (file->restored.kind == POSITION_GZIP || file->restored.kind == POSITION_DONE))
+        start = (struct read_start){.bytes = done->offset, .lines = done->records};
+    if (!is_same) {
+        follower_note(follower, file, "it was filled anew and is read from its beginning");
+        file->stream.generation++;
+    }
+    file->stream.done.head = head;
+    return start;
+}
+
 static void settle_gzip(struct follower *follower, struct tracked_file *file) {
     assert(file->state == TRACK_GZIP);
+    char bytes[FINGERPRINT_MAX];
     struct copy_candidates found;
     find_originals(follower, file, &found);
     if (!attach(follower, file))
@@ -252,13 +284,10 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
     bool whole = look_at_gzip(follower->reader, &found);
     file_input_close(&follower->reader->input);
     file->unfinished = !whole;
-    if (!whole && !follower->ending)
+    if (!whole && stays_for_later(follower, file))
         return;
     struct record_stream *stream = &file->stream;
-    struct read_start start = {0, 0, 0};
-    if (file->restored.kind == POSITION_GZIP)
-        start = (struct read_start){.bytes = file->restored.done.offset,
-                                    .lines = file->restored.done.records};
+    struct read_start start = gzip_start(follower, file, read_beginning(follower, file, bytes));
     const struct copy_candidate *best = copy_best(&found);
     if (best != NULL && best->done.offset > start.bytes) {
         start = (struct read_start){.bytes = best->done.offset, .lines = best->done.records};
@@ -270,9 +299,8 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
     }
     stream_describe(stream, POSITION_GZIP, false);
     read_again(follower, file, start);
-    stream_describe(stream, POSITION_DONE, false);
-    stream_reach(stream, stream->done.records, stream->done.offset);
-    file->state = TRACK_IGNORED;
+    stream_reach_done(stream, file->read.bytes);
+    file->restored = (struct position){.kind = POSITION_DONE, .done = stream->done};
 }
 
 // -- either -------------------------------------------------------------------------------------
@@ -292,6 +320,7 @@ bool settle_step(struct follower *follower, struct tracked_file *file) {
         return false;
     file->unfinished = false;
     file->read = file->seen;
+    file->is_quiet = quiet;
     if (file->state == TRACK_DOCUMENT)
         return settle_document(follower, file);
     settle_gzip(follower, file);

@@ -313,10 +313,12 @@ static void finish_held(struct tail *tail, const struct tracked_file *file) {
 // A log whose writer is gone does not change any more. One that is behind is not quiet.
 static void finish_quiet(struct tail *tail) {
     for (uint32_t i = 0; i < tail->table.count && !feed_blocked(tail->feed); i++) {
-        const struct tracked_file *file = tail->table.files[i];
-        if (!file->changed && file->stream.place != NULL &&
-            follower_is_finished(&tail->follower, file))
-            finish_held(tail, file);
+        struct tracked_file *file = tail->table.files[i];
+        if (file->changed || file->stream.place == NULL ||
+            !follower_is_finished(&tail->follower, file))
+            continue;
+        lines_take_written(&tail->follower, file);
+        finish_held(tail, file);
     }
 }
 
@@ -453,8 +455,10 @@ static void finish(struct tail *tail) {
             if (file->state == TRACK_LINES && file->scanned >= end)
                 break;
         }
-        if (!file->over)
+        if (!file->over) {
+            lines_take_written(&tail->follower, file);
             lines_take_last(&tail->follower, file);
+        }
         if (tail->receiver->context->store == NULL && file->stream.place != NULL)
             finish_held(tail, file);
         track_close(table, file);
@@ -484,6 +488,7 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
     receiver->reader.to_the_end = true;
     receiver->reader.total_bytes = 0;
     tail->follower = (struct follower){.reader = &receiver->reader,
+                                       .keeps = receiver->context->store != NULL,
                                        .table = &tail->table,
                                        .settled_ns = tail->poll_ns,
                                        .finish_ns = (uint64_t)receiver->config->finish_after.ns};

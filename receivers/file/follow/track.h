@@ -61,14 +61,18 @@ struct tracked_file {
     struct record_stream stream;
     struct position restored; // what an earlier process read of it
     uint64_t scanned;         // no newline is in [stream.done.offset, scanned)
+    uint64_t written_bytes;   // how far it was looked for states of a bar in its open line
     uint64_t begin_bytes;     // with from_end: what was there at first
     uint64_t tried_bytes;     // size when the format could not be told
+    uint64_t passed_bytes;    // what its format is not told by: no text, or lines that say nothing
+    bool unread_noted;        // … and that was said
     struct file_version seen;
     uint64_t quiet_since_ns; // monotonic; last change that was seen
     uint64_t restarts;
     // A document: what was offered of it.
     uint64_t items;
     uint64_t items_hash;
+    bool is_quiet;            // when it was looked at
     bool unfinished;          // it was looked at and was not whole
     struct file_version read; // when it was looked at
 };

@@ -41,7 +41,7 @@ static void boundary(bool enter, uint64_t time_ns, const char *label, uint32_t d
 }
 
 static struct phase_attribution at(uint64_t time_ns) {
-    return phase_store_resolve(&store, &process, 0, time_ns, &arena);
+    return phase_store_resolve(&store, &process, 0, time_ns, false, &arena);
 }
 
 static void check_unique(uint64_t time_ns, const char *path, const char *scope_id) {
@@ -116,8 +116,10 @@ START_TEST(test_other_processes_do_not_answer) {
     boundary(true, 10, "s", 1, "s", 1, 1);
     struct origin other = process;
     other.session = intern(SLICE("other"));
-    ck_assert_int_eq(phase_store_resolve(&store, &other, 0, 20, &arena).resolution, PHASE_NONE);
-    ck_assert_int_eq(phase_store_resolve(&store, &process, 1, 20, &arena).resolution, PHASE_NONE);
+    ck_assert_int_eq(phase_store_resolve(&store, &other, 0, 20, false, &arena).resolution,
+                     PHASE_NONE);
+    ck_assert_int_eq(phase_store_resolve(&store, &process, 1, 20, false, &arena).resolution,
+                     PHASE_NONE);
 }
 END_TEST
 
@@ -174,6 +176,37 @@ START_TEST(test_many_threads_are_answered) {
 }
 END_TEST
 
+static struct phase_attribution once_at(uint64_t time_ns) {
+    return phase_store_resolve(&store, &process, 0, time_ns, true, &arena);
+}
+
+// A file and its copy: stormlog counts each boundary twice, so that an exit is left over.
+START_TEST(test_boundaries_that_come_again_count_once) {
+    for (int times = 0; times < 2; times++) {
+        boundary(true, 10, "step", 1, "s", 1, 1);
+        boundary(true, 20, "step / data", 2, "d", 1, 2);
+        boundary(false, 30, "step / data", 2, "d", 1, 2);
+        boundary(true, 40, "step / backward", 2, "b", 1, 3);
+        boundary(false, 40, "step / backward", 2, "b", 1, 3);
+        boundary(false, 90, "step", 1, "s", 1, 1);
+    }
+    struct phase_attribution answer = once_at(35);
+    ck_assert_int_eq(answer.resolution, PHASE_UNIQUE);
+    ck_assert(slice_equal(answer.path, SLICE("step")));
+    ck_assert(slice_equal(once_at(40).path, SLICE("step / backward")));
+    ck_assert_int_eq(once_at(91).resolution, PHASE_NONE);
+}
+END_TEST
+
+START_TEST(test_expiry_keeps_each_boundary_once) {
+    for (uint64_t i = 0; i < 2000; i++)
+        boundary(true, 10, "epoch", 1, "e", 1, 1);
+    phase_store_expire(&store, 5, &arena);
+    ck_assert_uint_eq(table_live(&store.boundaries), 1);
+    ck_assert(slice_equal(once_at(50).path, SLICE("epoch")));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("phase_replay");
     TCase *tests = tcase_create("phases");
@@ -189,6 +222,8 @@ int main(void) {
     tcase_add_test(tests, test_long_scope_ids_come_back_whole);
     tcase_add_test(tests, test_expiry_keeps_what_can_still_be_asked);
     tcase_add_test(tests, test_many_threads_are_answered);
+    tcase_add_test(tests, test_boundaries_that_come_again_count_once);
+    tcase_add_test(tests, test_expiry_keeps_each_boundary_once);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -72,6 +72,53 @@ START_TEST(test_same_origin_is_one_row) {
 }
 END_TEST
 
+static enum rows_held have(uint64_t time_ns, int64_t used, uint32_t from) {
+    struct sample row = {.time_ns = time_ns, .used_bytes = used, .origin = from};
+    return rows_have(&store, &series, &row);
+}
+
+START_TEST(test_a_row_that_came_before_is_known) {
+    uint32_t from = origin("a", 1);
+    struct telemetry telemetry = {.host = intern(SLICE("a")), .pid = 1, .world_size = 4};
+    struct carried carried = {.generation = 2};
+    struct origin_key key = {.telemetry = &telemetry, .carried = &carried};
+    uint32_t passed_on = rows_origin(&store, TABLE_NO_ROW, &key);
+    ck_assert_int_eq(have(5, 1, from), ROWS_HELD_NOT);
+    for (uint64_t time_ns = 1; time_ns < 100; time_ns++)
+        put(time_ns, 1, from, false);
+    put(50, 2, from, false);
+    ck_assert_int_eq(have(50, 1, from), ROWS_HELD);
+    ck_assert_int_eq(have(50, 2, from), ROWS_HELD);
+    ck_assert_int_eq(have(99, 1, from), ROWS_HELD);
+    ck_assert_int_eq(have(50, 3, from), ROWS_HELD_NOT);
+    ck_assert_int_eq(have(100, 1, from), ROWS_HELD_NOT);
+    ck_assert_int_eq(have(50, 1, origin("a", 2)), ROWS_HELD_NOT);
+    ck_assert_int_eq(have(50, 1, passed_on), ROWS_HELD_OTHERWISE);
+}
+END_TEST
+
+START_TEST(test_repeats_can_be_passed_over) {
+    uint32_t from = origin("a", 1);
+    const struct sample *rows;
+    for (uint64_t time_ns = 1; time_ns <= 60; time_ns++) {
+        struct sample row = {.time_ns = time_ns, .used_bytes = (int64_t)time_ns, .origin = from};
+        rows_insert(&store, &series, &row, false);
+        row.flags = SAMPLE_REPEATED;
+        for (uint64_t more = time_ns % 3; more > 0; more--)
+            rows_insert(&store, &series, &row, false);
+    }
+    struct series_cursor cursor = series_begin(&series);
+    uint64_t next = 1;
+    for (uint32_t count;
+         (count = series_next_distinct_run(&store, &series, &cursor, 59, &rows)) > 0;)
+        for (uint32_t i = 0; i < count; i++)
+            ck_assert_uint_eq(rows[i].time_ns, next++);
+    ck_assert_uint_eq(next, 60);
+    ck_assert_uint_eq(series_next_distinct(&store, &series, &cursor, UINT64_MAX)->time_ns, 60);
+    ck_assert_ptr_null(series_next_distinct(&store, &series, &cursor, UINT64_MAX));
+}
+END_TEST
+
 static int compare_times(const void *left, const void *right) {
     uint64_t a = *(const uint64_t *)left;
     uint64_t b = *(const uint64_t *)right;
@@ -345,6 +392,8 @@ int main(void) {
     tcase_add_test(tests, test_ties_go_by_pid_then_host_then_arrival);
     tcase_add_test(tests, test_by_value_order_does_not_depend_on_arrival);
     tcase_add_test(tests, test_same_origin_is_one_row);
+    tcase_add_test(tests, test_a_row_that_came_before_is_known);
+    tcase_add_test(tests, test_repeats_can_be_passed_over);
     tcase_add_loop_test(tests, test_any_arrival_order_gives_time_order, 0, 3);
     tcase_add_test(tests, test_neighbours_and_lateness_are_told);
     tcase_add_test(tests, test_cursor_holds_while_later_rows_come_in);

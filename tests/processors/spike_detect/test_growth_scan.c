@@ -34,7 +34,7 @@ static void put(int64_t bytes) {
 }
 
 static struct growth_source source(void) {
-    return (struct growth_source){&store, &series, UINT64_MAX};
+    return (struct growth_source){&store, &series, UINT64_MAX, false};
 }
 
 // The window that begins after sample `base`: up to its first sample that reaches the threshold.
