@@ -180,14 +180,20 @@ static const char *stop_words(const struct exit_note *note) {
                                            : "it was stopped from outside";
 }
 
+static const char *lost_peer_words(const struct exit_note *note, size_t max, struct arena *arena) {
+    if (note_is_missing(note))
+        return arena_format(arena, "the others say that it %s", status_words(note, arena));
+    if (note->type_size > 0 || note->text_size > 0)
+        return arena_format(arena, "others say of it: %s", words_of(note, max, arena));
+    return kind_words(OBSERVATION_PEER_LOST);
+}
+
 const char *exit_note_words(const struct exit_note *note, size_t max, struct arena *arena) {
     switch (note_kind(note)) {
     case OBSERVATION_OOM_KILL:
         return "the kernel killed it because memory ran out";
     case OBSERVATION_PEER_LOST:
-        return note_is_missing(note)
-                   ? arena_format(arena, "the others say that it %s", status_words(note, arena))
-                   : kind_words(OBSERVATION_PEER_LOST);
+        return lost_peer_words(note, max, arena);
     case OBSERVATION_LAUNCHER_SIGNAL:
         return arena_format(arena, "its launcher sent it %s", signal_name(note->signal, arena));
     case OBSERVATION_LAUNCHER_FAILED:
@@ -218,8 +224,6 @@ const char *exit_note_words(const struct exit_note *note, size_t max, struct are
         return note->reason_size > 0
                    ? arena_format(arena, "it crashed in %.*s", (int)note->reason_size, note->reason)
                    : "it crashed (SIGSEGV)";
-    case OBSERVATION_PEER_LOST:
-        return arena_format(arena, "others say of it: %s", words_of(note, max, arena));
     default:
         break;
     }
