@@ -319,7 +319,7 @@ static const struct {
      "mlx5_core 0000:5c:00.0 mlx5_5: Port: 1 Link ACTIVE\n",
      "1 nic_link; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core; state=down\n"
      "2 nic_link; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core; state=up\n"
-     "3 nic_link; nic=0000:a1:00.0; device=ens3f1np1; driver=bnxt_en; state=down\n"
+     "3 nic_link; nic=0000:a1:00.1; device=ens3f1np1; driver=bnxt_en; state=down\n"
      "4 netdev_watchdog; device=eth0; driver=mlx5_core\n"
      "5 netdev_watchdog; device=eth0; driver=mlx5_core\n"
      "6 netdev_watchdog; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core\n"
@@ -472,11 +472,11 @@ static const struct {
      "bond0: (slave eth1): link status definitely up, 100000 Mbps full duplex\n"
      "bonding: bond0: link status definitely down for interface eth2, disabling it\n"
      "NETDEV WATCHDOG: eth0\n",
-     "1 nic_health; nic=0000:5c:00.0; driver=mlx5_core; fatal=true\n"
-     "2 nic_health; nic=0000:5c:00.0; driver=mlx5_core; fatal=true\n"
-     "4 nic_health; nic=0000:5c:00.0; driver=mlx5_core; syndrome=High temperature; fatal=false\n"
-     "5 nic_command; nic=0000:5c:00.0; driver=mlx5_core\n"
-     "7 node_state; nic=0000:5c:00.0; driver=mlx5_core; state=up\n"
+     "1 nic_health; nic=0000:5c:00.1; driver=mlx5_core; fatal=true\n"
+     "2 nic_health; nic=0000:5c:00.1; driver=mlx5_core; fatal=true\n"
+     "4 nic_health; nic=0000:5c:00.1; driver=mlx5_core; syndrome=High temperature; fatal=false\n"
+     "5 nic_command; nic=0000:5c:00.1; driver=mlx5_core\n"
+     "7 node_state; nic=0000:5c:00.1; driver=mlx5_core; state=up\n"
      "9 nic_link; nic=0000:5c:00.0; driver=ice; state=down\n"
      "10 nic_link; nic=0000:04:00.0; device=eno1; driver=igb; state=up\n"
      "13 nic_link; device=eth1; state=down\n"
@@ -609,7 +609,7 @@ START_TEST(links_at_boot) {
     ck_assert_str_eq(
         said.text,
         "1 nic_link; nic=0000:5c:00.0; device=ens1f0np0; driver=mlx5_core; state=down\n"
-        "2 nic_link; nic=0000:a1:00.0; device=ens3f1np1; driver=bnxt_en; state=down\n"
+        "2 nic_link; nic=0000:a1:00.1; device=ens3f1np1; driver=bnxt_en; state=down\n"
         "3 nic_module; nic=0000:5e:00.0; driver=mlx5_core; state=Cable unplugged\n"
         "4 nic_health; nic=0000:5e:00.0; driver=mlx5_core; fatal=true\n");
 }
