@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a restart helps after an end: by its kind, and by what was said of it.
+#include "processors/cluster/causes.h"
 #include "processors/first_exit/decide.h"
 #include "processors/first_exit/join.h"
 
@@ -16,13 +17,14 @@ static enum restart of_stop(const struct exit_note *note) {
 
 static enum restart of_exception(const struct exit_decision *decision) {
     const struct exit_note *note = decision->candidates[0].reason;
-    enum restart by_words = restart_by_words(note_type(note), note_text(note));
+    const struct cause_row *cause = cause_find(note_type(note), note_text(note));
+    enum restart by_words = cause == NULL ? RESTART_UNKNOWN : cause->restart;
     if (decision->scope == SCOPE_NODE_ALONE)
         return RESTART_ELSEWHERE;
     if (by_words == RESTART_ELSEWHERE && decision->scope == SCOPE_ALL)
         return RESTART_IN_VAIN;
-    bool is_said = by_words != RESTART_UNKNOWN || decision->kind == EXIT_CUDA_ERROR;
-    return is_said ? by_words : RESTART_IN_VAIN;
+    bool is_known = cause != NULL || decision->kind == EXIT_CUDA_ERROR;
+    return is_known ? by_words : RESTART_IN_VAIN;
 }
 
 static enum restart of_signal(const struct exit_note *note) {

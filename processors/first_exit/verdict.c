@@ -23,61 +23,6 @@ static const char *const KINDS[EXIT_KINDS] = {
     [EXIT_PREEMPTED] = "preempted",   [EXIT_NODE_LOST] = "node_lost",
 };
 
-struct advice {
-    const char *action, *words;
-};
-
-static const struct advice ADVICE[EXIT_KINDS] = {
-    [EXIT_HOST_OOM] = {"fix_workload",
-                       "Give {who} more memory, or let it use less: fewer or "
-                       "smaller data loader workers, less caching, no leak."},
-    [EXIT_CUDA_OOM] = {"fix_workload",
-                       "Let {who} use less GPU memory (smaller batches, "
-                       "checkpointed activations), or find what else holds it."},
-    [EXIT_CUDA_ERROR] = {"inspect_rank",
-                         "Look for an Xid of the GPU of {who} in the kernel log; "
-                         "without one, run it with CUDA_LAUNCH_BLOCKING=1."},
-    [EXIT_EXCEPTION] = {"fix_workload",
-                        "Read the traceback of {who}; what the other ranks say "
-                        "follows from its end."},
-    [EXIT_SEGFAULT] = {"inspect_rank",
-                       "Get a core dump or the stack of {who} "
-                       "(PYTHONFAULTHANDLER=1); look at native libraries."},
-    [EXIT_KILLED] = {"inspect_rank",
-                     "Find out who sent the signal to {who}: the out-of-memory "
-                     "killer (kernel log), an administrator, an abort of its own."},
-    [EXIT_CODE] = {"inspect_rank",
-                   "Look at what {who} wrote last, and for sys.exit and os._exit "
-                   "in the program."},
-    [EXIT_TIME_LIMIT] = {"restart_app",
-                         "Ask for more time, or save checkpoints before the limit "
-                         "and go on from the last one."},
-    [EXIT_PREEMPTED] = {"restart_app",
-                        "Nothing is broken in the job: start it again; find out "
-                        "who stopped {who} if that was not meant."},
-    [EXIT_NODE_LOST] = {"drain_node",
-                        "Look whether {who} is up, and at its network and console; "
-                        "keep jobs away from it until that is known."},
-};
-
-// Of what all raised, and all of one node.
-static const struct advice ADVICE_ALL = {
-    "fix_workload",
-    "Mend the program, its arguments, or what all ranks read: each of them raised "
-    "this, so a restart as it is ends in the same way."};
-static const struct advice ADVICE_ODD = {
-    "fix_workload",
-    "Find what {who} does in another way than the other ranks: a branch that it "
-    "takes alone, or data of another length."};
-static const struct advice ADVICE_MISSING = {
-    "inspect_rank",
-    "Look at what {who} did instead and whether it was started at all: in its own log, and with "
-    "py-spy while it still runs."};
-static const struct advice ADVICE_NODE = {
-    "drain_node",
-    "Keep jobs away from {node} until it is mended: its ranks raised this and no "
-    "others did. Compare what is installed and mounted there with another node."};
-
 // -- names ----------------------------------------------------------------------------------------
 
 static const char *rank_name(const struct exit_process *process, struct arena *arena) {
@@ -515,44 +460,18 @@ static bool is_of_all(const struct exit_list *list, const struct exit_decision *
     return true;
 }
 
-// The others waited for it, and nobody says why it did not come.
-static bool is_missing(const struct exit_decision *decision) {
-    const struct exit_note *reason = decision->candidates[0].reason;
-    return reason != NULL && note_is_missing(reason);
-}
-
 static const char *headline_of(const struct exit_decision *decision) {
     bool is_job = decision->candidates[0].process == NO_PROCESS;
     if (decision->scope != SCOPE_ONE)
         return decision->is_alone ? "{Who} {what}; nothing says that they ended" : "{Who} {what}";
     if (decision->is_odd)
         return "{Who} called another collective than the others: it {what}";
-    if (is_missing(decision) && !decision->tied)
+    if (exit_is_missing(decision) && !decision->tied)
         return "{Who} {what}, and the others waited for it in vain";
     return decision->is_alone ? "{Who} {what}; nothing says that it ended"
            : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
            : is_job           ? "{Who} {what}, and the ranks with it"
                               : "{Who} ended first: it {what}";
-}
-
-static struct advice advice_of(const struct exit_decision *decision) {
-    if (decision->is_odd)
-        return ADVICE_ODD;
-    if (is_missing(decision))
-        return ADVICE_MISSING;
-    bool is_of_node = decision->scope == SCOPE_NODE_ALONE && decision->kind != EXIT_CUDA_OOM;
-    bool is_of_all = decision->scope != SCOPE_ONE && decision->kind == EXIT_EXCEPTION;
-    return is_of_node ? ADVICE_NODE : is_of_all ? ADVICE_ALL : ADVICE[decision->kind];
-}
-
-// A program need not be mended where something else gave way.
-static const char *action_of(const struct exit_decision *decision, enum restart restart) {
-    const char *action = advice_of(decision).action;
-    if (strcmp(action, "fix_workload") != 0)
-        return action;
-    return restart == RESTART_HELPS       ? "restart_app"
-           : restart == RESTART_ELSEWHERE ? "inspect_rank"
-                                          : action;
 }
 
 // With at most `max` characters of what an exception says.
@@ -564,7 +483,7 @@ static void fill_texts(struct verdict_builder *builder, const struct exit_list *
         {"what", exit_candidate_words(decision, &decision->candidates[0], max, arena)},
         {"node", node_spoken(decision->candidates[0].node, arena)},
         {NULL, NULL}};
-    builder_texts(builder, headline_of(decision), advice_of(decision).words, fields);
+    builder_texts(builder, headline_of(decision), exit_advice(decision, arena).words, fields);
 }
 
 // Where the headline is too long, it is the exception that gives way, not what stands around it.
@@ -680,9 +599,8 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     const struct exit_round *round = &list->rounds[decision->round];
     builder_begin(builder, builder->arena, PATTERN, KINDS[decision->kind]);
     builder->entity_max = ENTITIES_MAX;
-    enum restart restart = exit_restart(decision);
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
-                 action_of(decision, restart));
+                 exit_advice(decision, builder->arena).action);
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
     bool is_place = decision->candidates[0].process == NO_PROCESS;
@@ -698,7 +616,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     }
     tell_launchers_word(builder, list, decision);
     set_attributes(builder, list, decision);
-    restart_tell(builder, restart);
+    restart_tell(builder, exit_restart(decision));
     if (is_certain(decision))
         exit_tell_xids(config, list, &decision->candidates[0], builder);
     uint64_t begin_ns =

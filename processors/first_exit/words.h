@@ -13,3 +13,9 @@ const char *exit_candidate_words(const struct exit_decision *decision,
 bool exit_note_covers(const struct exit_note *note, const struct exit_note *other);
 // In a piece of evidence.
 const char *exit_note_words(const struct exit_note *note, size_t max, struct arena *arena);
+
+struct exit_advice {
+    const char *action; // of the schema's list
+    const char *words;  // with {who} and {node}
+};
+struct exit_advice exit_advice(const struct exit_decision *decision, struct arena *arena);

@@ -122,3 +122,13 @@ bool phase_is_step(const struct slow_config *config, string_id name) {
             return true;
     return false;
 }
+
+bool phase_may_begin_step(string_id name) {
+    switch (phase_class_of(name)) {
+    case PHASE_CHECKPOINT:
+    case PHASE_OTHER:
+        return false;
+    default:
+        return !has_word(intern_slice(name), "epoch");
+    }
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of slow_rank: what names of phases mean (names.c), boundaries in order and what a
-// process did in a step (steps.c), one step of a job weighed (weigh.c), what comes of many
-// (find.c), the verdict (verdict.c).
+// The parts of slow_rank: what names of phases mean (names.c), which phase begins a step (cycle.c),
+// boundaries in order and what a process did in a step (steps.c), one step of a job weighed
+// (weigh.c), what comes of many (find.c), the verdict (verdict.c).
 //
 // All times are Unix nanoseconds, durations of phases microseconds in 32 bits (71 minutes at most).
 // One thread.
@@ -47,6 +47,9 @@ enum { PHASE_NAME_MAX = 48 };
 string_id phase_name(string_id label);
 enum phase_class phase_class_of(string_id name);
 bool phase_is_step(const struct slow_config *config, string_id name);
+// Where no scope is named as a step, whether one may begin with this phase: what comes in every
+// step.
+bool phase_may_begin_step(string_id name);
 
 // -- Rows -----------------------------------------------------------------------------------------
 
@@ -77,11 +80,15 @@ struct process {
     struct row_head head;
     string_id job, session; // the key, with:
     int32_t rank;
+    // How often it entered each phase of the job and how deep, while it is not known which of them
+    // begins a step. Of a new job the counts are 0.
+    uint8_t entered[PHASES_MAX], depths[PHASES_MAX];
     string_id node;
     uint32_t serial;                  // of all processes; parts name it by that and its row
     uint32_t job_serial;              // of the job's row that it knows
     uint32_t steps;                   // that it began
     uint32_t in_step;                 // within the scope of the step; else behind it
+    uint32_t unmarked;                // phases that it entered since it began a step
     uint32_t step;                    // the job's number of the step that it is in
     uint32_t depth;                   // of the scope of its steps
     int64_t thread;                   // of its steps
@@ -127,7 +134,9 @@ struct slow_job {
     uint32_t expected;   // processes in the step that was judged last
     uint32_t judged;     // steps with at least two processes
     uint32_t phase_count;
-    uint32_t serial;             // of all jobs
+    string_id first_phase;       // that begins a step; STRING_NONE: not known, or scopes are steps
+    uint32_t has_step_scopes;    // scopes are named as steps
+    uint32_t serial;             // of all jobs, anew when other steps begin
     uint32_t phases[PHASES_MAX]; // rows
     struct pending_step pending[PENDING_MAX];
 };
@@ -201,6 +210,18 @@ extern const struct row_type BOUNDARY_ROWS, PROCESS_ROWS, STEP_PART_ROWS, SLOW_J
 void slow_take(struct slow_rank *self, const struct event *event, struct arena *scratch);
 // Reads boundaries up to `until_ns`, in order, and judges the steps that are over.
 void slow_read(struct slow_rank *self, uint64_t until_ns, struct arena *scratch);
+
+// The phase's number among those of the job; PHASES_MAX: there are too many.
+uint32_t slow_phase_of(struct slow_rank *self, struct slow_job *job, string_id name);
+// The job's steps begin with another phase from here on: forgets those that are not judged, and
+// what is usual.
+void slow_begin_anew(struct slow_rank *self, struct slow_job *job);
+
+// -- Which phase begins a step (cycle.c) ----------------------------------------------------------
+
+// Whether the process begins a step with the phase that it enters here.
+bool slow_begins_step(struct slow_rank *self, struct slow_job *job, struct process *process,
+                      const struct boundary *at);
 
 // -- One step (weigh.c) ---------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 // In work that is synchronised the slow rank is the one that waits least: it works longest and
 // waits shortest. Boundaries of phases are put in order and made into steps (steps.c), each step is
 // weighed once (weigh.c), and what holds in most of the last steps is a finding (find.c). Cost:
-// O(log) a boundary whatever the number of ranks, O(findings) an evaluation. Memory: 870 bytes
+// O(log) a boundary whatever the number of ranks, O(findings) an evaluation. Memory: 910 bytes
 // a process and 104 for each of its steps that is not judged yet, of which there are one or two,
 // and 64 for each boundary that waits.
 #include "pipeline/component/component.h"
@@ -42,7 +42,7 @@ static const struct option OPTIONS[] = {
     SLOW_OPTION(step_phase, OPTION_TEXT,
                 .help = "name of the phase that is one step, in lower case and without its number; "
                         "otherwise step, train_step, training_step, iteration, iter, "
-                        "train_iteration"),
+                        "train_iteration, or what comes again and again"),
     SLOW_OPTION(confidence, OPTION_INT, .default_value = "75", .min = 5, .max = 97,
                 .help = "percent, for a slow rank"),
     SLOW_OPTION(stall_confidence, OPTION_INT, .default_value = "60", .min = 5, .max = 97,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes steps of boundaries: what a process did from the begin of one step to that of the next, and
-// which steps of different processes are one step of the job.
+// which steps of different processes are one step of the job. A step begins with a scope that is
+// named as one, else with a phase that comes again and again (cycle.c).
 //
 // Boundaries wait until an evaluation reaches their time, so that their order does not matter. Of a
 // process only one thread counts, that of its steps, and of nested scopes the outermost within the
@@ -18,7 +19,7 @@ struct process_key {
     string_id job, session;
     int32_t rank;
 };
-_Static_assert(offsetof(struct process, node) ==
+_Static_assert(offsetof(struct process, entered) ==
                    sizeof(struct row_head) + sizeof(struct process_key),
                "the key lies in the row as in struct process_key");
 
@@ -46,7 +47,7 @@ const struct row_type SLOW_JOB_ROWS = {
     .size = sizeof(struct slow_job),
     .key_size = sizeof(string_id),
     .rows_per_chunk = 8,
-    .strings = {offsetof(struct slow_job, job)},
+    .strings = {offsetof(struct slow_job, job), offsetof(struct slow_job, first_phase)},
 };
 const struct row_type SLOW_PHASE_ROWS = {
     .size = sizeof(struct slow_phase),
@@ -58,10 +59,23 @@ const struct row_type SLOW_PHASE_ROWS = {
 
 // -- Jobs -----------------------------------------------------------------------------------------
 
-static void forget_job(struct slow_rank *self, struct slow_job *job) {
-    for (uint32_t i = 0; i < PENDING_MAX; i++)
+void slow_begin_anew(struct slow_rank *self, struct slow_job *job) {
+    for (uint32_t i = 0; i < PENDING_MAX; i++) {
         table_free_list(&self->parts, offsetof(struct step_part, next),
                         &job->pending[i].parts.first);
+        job->pending[i] = (struct pending_step){.parts = ROW_LIST_EMPTY};
+    }
+    for (uint32_t i = 0; i < job->phase_count; i++) {
+        slow_phase_at(self, job, i)->seen = 0;
+        slow_phase_at(self, job, i)->high_bits = 0;
+    }
+    job->first = job->end;
+    job->expected = 0;
+    job->serial = ++self->count.serial;
+}
+
+static void forget_job(struct slow_rank *self, struct slow_job *job) {
+    slow_begin_anew(self, job);
     for (uint32_t i = 0; i < job->phase_count; i++)
         keyed_rows_remove(&self->phases, slow_phase_at(self, job, i));
     keyed_rows_remove(&self->jobs, job);
@@ -74,16 +88,15 @@ static struct slow_job *job_of(struct slow_rank *self, string_id id, uint64_t no
         if (keyed_rows_count(&self->jobs) >= (uint32_t)self->config.max_jobs)
             forget_job(self, rows_oldest(&self->jobs, offsetof(struct slow_job, seen_ns)));
         job = keyed_rows_add(&self->jobs, &id);
-        job->serial = ++self->count.serial;
         for (uint32_t i = 0; i < PENDING_MAX; i++)
             job->pending[i].parts = ROW_LIST_EMPTY;
+        job->serial = ++self->count.serial;
     }
     job->seen_ns = now_ns;
     return job;
 }
 
-// PHASES_MAX: there are too many.
-static uint32_t phase_of(struct slow_rank *self, struct slow_job *job, string_id name) {
+uint32_t slow_phase_of(struct slow_rank *self, struct slow_job *job, string_id name) {
     for (uint32_t i = 0; i < job->phase_count; i++)
         if (slow_phase_at(self, job, i)->name == name)
             return i;
@@ -128,7 +141,7 @@ static uint32_t micros(uint64_t from_ns, uint64_t to_ns) {
 
 static void add_time(struct slow_rank *self, struct slow_job *job, struct process *process,
                      string_id name, uint64_t length_ns) {
-    uint32_t phase = phase_of(self, job, name);
+    uint32_t phase = slow_phase_of(self, job, name);
     if (phase == PHASES_MAX)
         return;
     uint32_t more = micros(0, length_ns), *sum = &process->now.phase_us[phase];
@@ -160,14 +173,16 @@ static void pass_step(struct slow_rank *self, struct slow_job *job, struct proce
     step->done++;
 }
 
-// Also when its job was forgotten in between.
+// Also when its job was forgotten in between, or has other steps from here on.
 static void begin_process(struct slow_rank *self, const struct slow_job *job,
-                          struct process *process) {
-    size_t kept = offsetof(struct process, node);
+                          struct process *process, int64_t thread) {
+    size_t kept = job->first_phase == STRING_NONE ? offsetof(struct process, entered)
+                                                  : offsetof(struct process, node);
     memset((char *)process + kept, 0, sizeof *process - kept);
     process->serial = ++self->count.serial;
     process->job_serial = job->serial;
     process->marked_until = job->judged;
+    process->thread = thread;
     memset(process->blamed, PHASE_NONE_BLAMED, sizeof process->blamed);
 }
 
@@ -188,6 +203,7 @@ static void begin_step(struct slow_rank *self, struct slow_job *job, struct proc
     pending_at(job, process->step)->begun++;
     process->steps++;
     process->in_step = 1;
+    process->unmarked = 0;
     process->depth = at->depth;
     process->thread = at->thread;
     process->now = (struct step_times){.begin_ns = at->time_ns, .is_whole = 1};
@@ -230,37 +246,56 @@ static void leave(struct slow_rank *self, struct slow_job *job, struct process *
     }
 }
 
+static bool is_repeat_of_step(const struct slow_rank *self, const struct slow_job *job,
+                              const struct process *process, const struct boundary *at) {
+    return at->is_enter != 0 && process->steps > 0 && at->time_ns == process->now.begin_ns &&
+           (phase_is_step(&self->config, at->name) || at->name == job->first_phase);
+}
+
+static void enter_phase(struct slow_rank *self, struct slow_job *job, struct process *process,
+                        const struct boundary *at, struct arena *scratch) {
+    bool begins = slow_begins_step(self, job, process, at);
+    if (process->job_serial != job->serial) {
+        begin_process(self, job, process, at->thread);
+        process->seen_ns = at->time_ns;
+        process->node = at->node;
+    }
+    bool outer = process->steps == 0 || process->in_step == 0 || at->depth <= process->depth;
+    if (begins && outer)
+        begin_step(self, job, process, at, scratch);
+    bool is_within = !(begins && outer) || at->name == job->first_phase;
+    if (process->steps > 0 && is_within)
+        enter(process, at);
+}
+
 static void read_boundary(struct slow_rank *self, const struct boundary *at,
                           struct arena *scratch) {
     struct process_key key = {at->job, at->session, at->rank};
     bool is_step = phase_is_step(&self->config, at->name);
     struct process *process = keyed_rows_find(&self->processes, &key);
     // Without a step there is nothing to compare.
-    if (process == NULL && !(is_step && at->is_enter != 0))
+    bool may_begin = at->is_enter != 0 && (is_step || self->config.step_phase == NULL);
+    if (process == NULL && !may_begin)
         return;
     struct slow_job *job = job_of(self, at->job, at->time_ns);
     if (process == NULL)
         process = row_bound_take(&self->processes, &self->process_bound, &key,
                                  offsetof(struct process, seen_ns), scratch);
     if (process->job_serial != job->serial)
-        begin_process(self, job, process);
+        begin_process(self, job, process, at->thread);
     // What comes too late to be put in order is left out, and so is a repeat.
-    if (at->time_ns < process->seen_ns || (is_step && at->is_enter != 0 && process->steps > 0 &&
-                                           at->time_ns == process->now.begin_ns))
+    if (at->time_ns < process->seen_ns || is_repeat_of_step(self, job, process, at))
         return;
     process->seen_ns = at->time_ns;
     process->node = at->node;
-    if (process->steps > 0 && at->thread != process->thread)
+    if (at->thread != process->thread && (process->steps > 0 || !is_step))
         return;
-    bool outer = process->steps == 0 || process->in_step == 0 || at->depth <= process->depth;
-    if (is_step && at->is_enter != 0 && outer) {
-        begin_step(self, job, process, at, scratch);
+    if (at->is_enter != 0) {
+        enter_phase(self, job, process, at, scratch);
     } else if (is_step && process->in_step != 0 && at->depth == process->depth) {
         process->now.is_whole &= process->open_depth == 0;
         process->in_step = 0;
         drop_open(process);
-    } else if (at->is_enter != 0) {
-        enter(process, at);
     } else {
         leave(self, job, process, at);
     }

@@ -6,6 +6,7 @@
 // of time. O(1) an event; an evaluation O(signs log signs), and for each new sign the verdicts that
 // stand, for each changed verdict the signs.
 #include "base/sort.h"
+#include "processors/cluster/causes.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
 #include "processors/cluster/progress_log.h"

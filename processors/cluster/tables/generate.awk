@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes C of the tables beside it: awk -f generate.awk xid.tsv nvlink5.tsv sxid.tsv
-# aer_bits.tsv throttle_bits.tsv
+# aer_bits.tsv throttle_bits.tsv causes.tsv
 # What each row says stays as it is written there; words that the code decides by become numbers.
 # An unknown word, a missing column or a code out of order ends the build with its file and line.
 
@@ -94,7 +94,14 @@ BEGIN {
     default_severity["correctable"] = "AER_CORRECTABLE"
     default_severity["nonfatal"] = "AER_NONFATAL"
     default_severity["fatal"] = "AER_FATAL"
+    split("unknown helps in_vain elsewhere", names, " ")
+    for (i in names)
+        restart["" names[i]] = "RESTART_" toupper(names[i])
+    split("restart_app fix_workload inspect_rank check_link reset_gpu drain_node", names, " ")
+    for (i in names)
+        cause_action["" names[i]] = text(names[i])
     print "// Made by the build from processors/tables/*.tsv."
+    print "#include \"processors/cluster/causes.h\""
     print "#include \"processors/cluster/tables.h\""
 }
 
@@ -111,6 +118,8 @@ FNR == 1 {
         begin_table("aer_bit", "AER_BITS", 9)
     else if (file == "throttle_bits.tsv")
         begin_table("throttle_bit", "THROTTLE_BITS", 6)
+    else if (file == "causes.tsv")
+        begin_table("cause_row", "CAUSE_ROWS", 4)
     else
         fail("no table of that name is known")
     last = -1
@@ -174,6 +183,18 @@ file == "throttle_bits.tsv" {
     else
         fail("the bit '" $1 "' is neither 0x... nor (newer)")
     printf "    {%s, %s},\n", mask, texts(1)
+    rows++
+}
+
+file == "causes.tsv" {
+    for (i in words)
+        if (index($1, words[i]))
+            fail("'" $1 "' is never found: '" words[i] "' above it is a part of it")
+    words[FNR] = $1
+    if ($4 !~ /^(\{Who\}|[A-Z]).*\.$/)
+        fail("the advice is no sentence")
+    printf "    {%s, %s,\n     %s, %s},\n", text($1), word(restart, $2, "word on a restart"),
+        word(cause_action, $3, "action"), text($4)
     rows++
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables that the build makes are those of processors/cluster/tables/, line by line; and
 // looking them up.
+#include "processors/cluster/causes.h"
 #include "processors/cluster/tables.h"
 
 #include <check.h>
@@ -238,6 +239,54 @@ START_TEST(judging) {
 }
 END_TEST
 
+// -- causes of exceptions -------------------------------------------------------------------------
+
+static const char *words_of(const char *type, const char *message) {
+    const struct cause_row *cause = cause_find(slice_of(type), slice_of(message));
+    return cause == NULL ? NULL : cause->words;
+}
+
+// Each row is found by its words, be they in the type or in the message, and with more around them.
+START_TEST(cause_rows) {
+    const struct cause_row *row = &CAUSE_ROWS[_i];
+    char around[256];
+    snprintf(around, sizeof around, "<%s>", row->words);
+    ck_assert_str_eq(words_of("", around), row->words);
+    ck_assert_str_eq(words_of(around, ""), row->words);
+    ck_assert_int_ne(row->restart, RESTART_STOPPED);
+}
+END_TEST
+
+START_TEST(causes_of_exceptions) {
+    ck_assert_str_eq(words_of("OSError", "[Errno 5] Input/output error: '/scratch/ckpt'"),
+                     "[Errno 5]");
+    ck_assert_str_eq(words_of("OSError", "[Errno 28] No space left on device"), "[Errno 28]");
+    ck_assert_str_eq(words_of("KeyError", "'labels'"), "KeyError");
+    ck_assert_ptr_null(words_of("ValueError", "label 7 out of range"));
+    ck_assert_ptr_null(words_of("", ""));
+}
+END_TEST
+
+// Two processes with memory of one GPU: the other holds it. Its own use alone is the program's.
+START_TEST(memory_that_another_process_holds) {
+    static const char oom[] =
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total "
+        "capacity of 79.11 GiB of which 1.31 GiB is free. ";
+    char message[512];
+    snprintf(message, sizeof message,
+             "%sProcess 918273 has 76.90 GiB memory in use. Including non-PyTorch memory, this "
+             "process has 884.00 MiB memory in use.",
+             oom);
+    const struct cause_row *held = cause_find(SLICE("OutOfMemoryError"), slice_of(message));
+    ck_assert_int_eq(held->restart, RESTART_ELSEWHERE);
+    snprintf(message, sizeof message,
+             "%sIncluding non-PyTorch memory, this process has 77.50 GiB memory in use.", oom);
+    ck_assert_str_eq(words_of("OutOfMemoryError", message), "out of memory. Tried to allocate");
+    snprintf(message, sizeof message, "%sProcess 41 has 77.50 GiB memory in use.", oom);
+    ck_assert_str_eq(words_of("OutOfMemoryError", message), "out of memory. Tried to allocate");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("tables");
     TCase *cases = tcase_create("tables");
@@ -249,6 +298,9 @@ int main(void) {
     tcase_add_test(cases, throttle_rows);
     tcase_add_test(cases, looking_up);
     tcase_add_test(cases, judging);
+    tcase_add_loop_test(cases, cause_rows, 0, (int)CAUSE_ROWS_COUNT);
+    tcase_add_test(cases, causes_of_exceptions);
+    tcase_add_test(cases, memory_that_another_process_holds);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -24,7 +24,9 @@ static struct {
     double (*factor)(uint32_t step, uint32_t rank, uint32_t phase);
     double (*save_ms)(uint32_t step, uint32_t rank); // of a checkpoint behind the step; 0: none
     bool (*is_told)(uint32_t step, uint32_t rank);   // NULL: all
-    double clock_ms[RANKS_MAX];                      // how far a clock is ahead
+    bool has_no_step;           // no scope is a step: the phases stand in the epoch
+    uint32_t parts;             // times that the phases but the last come in a step; 0: once
+    double clock_ms[RANKS_MAX]; // how far a clock is ahead
 } job;
 static double clock_of[RANKS_MAX]; // ms since the start; goes on from one call of work() to another
 static uint64_t dice_state;
@@ -91,12 +93,25 @@ static void boundary(uint32_t step, uint32_t rank, double ms, bool enter, const 
     count++;
 }
 
+static void begin_scope_of_step(uint32_t step, const char *label) {
+    for (uint32_t rank = 0; rank < job.ranks && !job.has_no_step; rank++)
+        boundary(step, rank, clock_of[rank], true, label, 2);
+}
+
+static uint32_t phases_of_step(void) {
+    uint32_t phases = 0;
+    while (phases < PHASES_MAX && job.phases[phases] != NULL)
+        phases++;
+    return phases;
+}
+
 static void one_step(uint32_t step) {
     char label[64], phase_label[96];
-    snprintf(label, sizeof label, "epoch 0 / step %u", step);
-    for (uint32_t rank = 0; rank < job.ranks; rank++)
-        boundary(step, rank, clock_of[rank], true, label, 2);
-    for (uint32_t p = 0; p < PHASES_MAX && job.phases[p] != NULL; p++) {
+    snprintf(label, sizeof label, job.has_no_step ? "epoch 0" : "epoch 0 / step %u", step);
+    begin_scope_of_step(step, label);
+    uint32_t phases = phases_of_step(), parts = job.parts == 0 ? 1 : job.parts;
+    for (uint32_t i = 0; i < parts * (phases - 1) + 1; i++) {
+        uint32_t p = i < parts * (phases - 1) ? i % (phases - 1) : phases - 1;
         double end[RANKS_MAX] = {0}, last = 0;
         snprintf(phase_label, sizeof phase_label, "%s / %s", label, job.phases[p]);
         for (uint32_t rank = 0; rank < job.ranks; rank++) {
@@ -113,7 +128,9 @@ static void one_step(uint32_t step) {
         }
     }
     for (uint32_t rank = 0; rank < job.ranks; rank++) {
-        boundary(step, rank, clock_of[rank] += 0.01, false, label, 2);
+        clock_of[rank] += 0.01;
+        if (!job.has_no_step)
+            boundary(step, rank, clock_of[rank], false, label, 2);
         clock_of[rank] += 0.05;
         double save_ms = job.save_ms == NULL ? 0 : job.save_ms(step, rank);
         if (save_ms <= 0)
@@ -221,6 +238,85 @@ END_TEST
 static double saves(uint32_t step, uint32_t rank) {
     return step % 5 != 4 ? 0 : rank == 3 ? 170 : 100;
 }
+
+// -- without scopes of steps ----------------------------------------------------------------------
+
+START_TEST(phases_that_come_again) {
+    job.has_no_step = true;
+    job.steps = 40;
+    job.factor = slow_forward_of_2;
+    work();
+    is_one("slow_compute", "2");
+}
+END_TEST
+
+// What comes again and again only at the beginning begins no step.
+START_TEST(a_beginning_and_layers) {
+    job.has_no_step = true;
+    job.steps = 70;
+    job.factor = slow_data_of_1;
+    for (uint32_t rank = 0; rank < job.ranks; rank++) {
+        boundary(0, rank, clock_of[rank], true, "load model", 1);
+        for (uint32_t layer = 0; layer < 20; layer++) {
+            boundary(0, rank, clock_of[rank] += 1, true, "load model / layer", 2);
+            boundary(0, rank, clock_of[rank] += 1, false, "load model / layer", 2);
+        }
+        boundary(0, rank, clock_of[rank] += 1, false, "load model", 1);
+        boundary(0, rank, clock_of[rank] += 1, true, "epoch 0", 1);
+    }
+    work();
+    is_one("slow_input", "1");
+}
+END_TEST
+
+// Ranks wait for one another once in four rounds of data, forward and backward.
+START_TEST(accumulated_gradients) {
+    job.has_no_step = true;
+    job.steps = 60;
+    job.parts = 4;
+    job.phases[3] = job.wait = "optimizer sync";
+    job.usual_ms[3] = 5;
+    job.factor = slow_forward_of_2;
+    work();
+    is_one("slow_compute", "2");
+}
+END_TEST
+
+// From the first scope that is named as a step on, only those count.
+START_TEST(scopes_of_steps_go_before) {
+    job.has_no_step = true;
+    job.steps = 6;
+    work();
+    job.has_no_step = false;
+    job.steps = 36;
+    job.factor = slow_forward_of_2;
+    work();
+    is_one("slow_compute", "2");
+}
+END_TEST
+
+// What began the steps comes no more.
+START_TEST(another_loop) {
+    job.has_no_step = true;
+    job.steps = 20;
+    job.phases[0] = "warm cache";
+    work();
+    job.phases[0] = "data";
+    job.steps = 450;
+    job.factor = slow_forward_of_2;
+    work();
+    is_one("slow_compute", "2");
+}
+END_TEST
+
+START_TEST(jitter_without_scopes) {
+    job.has_no_step = true;
+    job.steps = 300;
+    job.jitter = 0.1;
+    work();
+    nobody();
+}
+END_TEST
 
 START_TEST(checkpoint) {
     job.save_ms = saves;
@@ -571,6 +667,12 @@ int main(void) {
     tcase_add_test(cases, backward_is_work_beside_a_wait);
     tcase_add_test(cases, backward_alone_blames_nobody);
     tcase_add_test(cases, two_ranks);
+    tcase_add_test(cases, phases_that_come_again);
+    tcase_add_test(cases, a_beginning_and_layers);
+    tcase_add_test(cases, accumulated_gradients);
+    tcase_add_test(cases, scopes_of_steps_go_before);
+    tcase_add_test(cases, another_loop);
+    tcase_add_test(cases, jitter_without_scopes);
     tcase_add_test(cases, checkpoint);
     tcase_add_test(cases, four_checkpoints_are_too_few);
     tcase_add_test(cases, stall_of_all_blames_nobody);
