@@ -396,6 +396,7 @@ static void keep_hosts(struct exit_list *list, const struct exit_note *note,
         struct exit_note *copy = arena_take(arena, sizeof *copy);
         *copy = *note;
         copy->node = known_name(names, hosts[i]);
+        copy->text_size = 0; // the list
         keep_other(list, copy);
     }
 }

@@ -170,6 +170,9 @@ static const char *lost_daemon_words(const struct exit_note *note, struct arena 
                            signal_name(status_signal(note), arena));
     if (note->exit_code >= 0)
         how = arena_format(arena, "%s (exit status %" PRId32 ")", how, note->exit_code);
+    if (note->text_size > 0 && note->node != STRING_NONE)
+        how =
+            arena_format(arena, "%s: %s", how, text_shown(note_text(note), STATUS_TEXT_MAX, arena));
     return arena_format(arena, "its launcher lost the daemon on it%s", how);
 }
 

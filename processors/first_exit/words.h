@@ -14,12 +14,6 @@ bool exit_note_covers(const struct exit_note *note, const struct exit_note *othe
 // In a piece of evidence.
 const char *exit_note_words(const struct exit_note *note, size_t max, struct arena *arena);
 
-// The others waited for whom it blames, and nobody says why that did not come.
-static inline bool exit_is_missing(const struct exit_decision *decision) {
-    const struct exit_note *reason = decision->candidates[0].reason;
-    return reason != NULL && note_is_missing(reason);
-}
-
 struct exit_advice {
     const char *action; // of the schema's list
     const char *words;  // with {who} and {node}

@@ -6,6 +6,7 @@
 // of time. O(1) an event; an evaluation O(signs log signs), and for each new sign the verdicts that
 // stand, for each changed verdict the signs.
 #include "base/sort.h"
+#include "processors/cluster/causes.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
 #include "processors/cluster/progress_log.h"
@@ -608,9 +609,11 @@ static enum restart restart_of_sign(const struct sign *sign) {
     }
 }
 
-// srun lists tasks as killed behind a stop. NCCL's errors are those of a peer mostly, not always.
+// srun lists tasks as killed behind a stop. NCCL's errors are those of a peer mostly, not always;
+// so are ends that launchers tell of.
 static bool says_of_itself(const struct sign *sign) {
     return sign->key.kind == OBSERVATION_NCCL_ERROR ||
+           sign->key.kind == OBSERVATION_LAUNCHER_FAILED ||
            ((sign->flags & SIGN_FOLLOWS) == 0 && sign->key.kind != OBSERVATION_SLURM_TASK_EXIT);
 }
 

@@ -44,7 +44,8 @@ static bool follows_from_another(struct slice type, struct slice message) {
         {"DistNetworkError", 16},          {"DistStoreError", 14},
         {"RendezvousConnectionError", 25}, {"RendezvousTimeoutError", 22},
         {"RendezvousClosedError", 21},     {"SignalException", 15},
-        {"KeyboardInterrupt", 17},
+        {"KeyboardInterrupt", 17},         {"GetTimeoutError", 15},
+        {"ActorUnavailableError", 21},
     };
     static const struct slice words[] = {
         {"Connection closed by", 20},
@@ -322,6 +323,15 @@ static bool is_logged(struct slice before) {
     return before.size > 0 && has_level(before) && !contains_any(before, others, COUNT(others));
 }
 
+// What a logger, or the exception itself, says of how the process goes on with it.
+static bool says_it_goes_on(struct slice text) {
+    static const struct slice words[] = {
+        {"skipping", 8}, {"skipped", 7},  {"ignoring", 8},    {"ignored", 7},
+        {"retrying", 8}, {"retry in", 8}, {"continuing", 10}, {"falling back", 12},
+    };
+    return contains_any(text, words, COUNT(words));
+}
+
 // Lines in front of a traceback after which the process goes on.
 static bool is_harmless_head(struct slice line) {
     static const struct slice heads[] = {
@@ -376,6 +386,9 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
     // The launcher's wrapper: its summary follows.
     if (whole && traceback.only_wrapped &&
         slice_equal(last_part(traceback.reason.type), SLICE("ChildFailedError")))
+        return READ_OTHER;
+    if (is_logged(frame->before) && traceback_line(first, false) == TRACEBACK_HEAD &&
+        (says_it_goes_on(frame->before) || says_it_goes_on(traceback.reason.message)))
         return READ_OTHER;
     read_reason(&traceback, cut, frame, reading);
     if (reading->kind == EVENT_OBSERVATION) {

@@ -74,7 +74,7 @@ static const struct sample {
      "[rank0]:   File \"/w/train.py\", line 201, in <module>\n"
      "[rank0]:     mai",
      {"2+3 exception | rank=0 | truncated=yes"}},
-    {"[time] WARNING retrying upload\n"
+    {"[time] WARNING the upload failed\n"
      "Traceback (most recent call last):\n"
      "  File \"/w/up.py\", line 3, in put\n"
      "ConnectionError: bucket unreachable\n"
@@ -161,6 +161,30 @@ static const struct sample {
       "3+1 exception | rank=3 | exit_code=7 | exception=SystemExit | message=7",
       "4+1 exception | rank=4 | exception=RuntimeError | message=NCCL error of some kind",
       "5+1 exception | rank=5 | exception=ray.exceptions.RayTaskError(ValueError) | message=f"}},
+    // What a logger says to be skipped is nothing; what it does not say may be the end.
+    {"ERROR train: bad sample, skipping\n"
+     "Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "ValueError: no label\n"
+     "WARNING io: read failed\n"
+     "Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "OSError: busy, retrying\n"
+     "ERROR train: lost\n"
+     "Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "ValueError: no label\n"
+     "skipping\n"
+     "Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "ValueError: bad\n",
+     {"10+3 exception | exception=ValueError | message=no label | fatal=no | victim=no | "
+      "frame=f (/w/a.py:1)",
+      "14+3 exception | exception=ValueError | message=bad | victim=no | frame=f (/w/a.py:1)"}},
+    // Ray's driver waited for an actor, or lost one.
+    {"ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.\n",
+     {"1+1 exception | exception=ray.exceptions.GetTimeoutError | message=Get timed out: some "
+      "object(s) not ready. | victim=yes"}},
     // Whom the others waited for; of several the first.
     {"[rank0]: RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 10000 ms\n"
      "[rank0]: RuntimeError: [Rank 0]: Ranks 5, 7 failed to pass monitoredBarrier in 10000 ms\n"
