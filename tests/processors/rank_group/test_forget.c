@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that are over make room: memory follows the jobs that run. Those that come back begin anew,
 // and nothing of it depends on what raced ahead.
+#include "base/metrics/metrics.h"
 #include "tests/processors/evaluation_text.h"
 #include "tests/processors/state_copy.h"
 
@@ -387,6 +388,7 @@ START_TEST(test_rows_without_samples_are_not_believed) {
 END_TEST
 
 static void teardown(void) {
+    metrics_release();
     intern_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
 }
