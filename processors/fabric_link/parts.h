@@ -97,7 +97,8 @@ struct restart {
     struct row_head head;
     string_id node; // the key: up to `is_up`
     uint64_t time_ns;
-    uint32_t of; // enum state_of
+    uint64_t address; // of the card; PCI_NONE: all of the driver's
+    uint32_t of;      // enum state_of
     uint32_t is_up;
 };
 

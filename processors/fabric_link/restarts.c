@@ -20,6 +20,7 @@ enum { STATES_MAX = 16384 };
 struct restart_key {
     string_id node;
     uint64_t time_ns;
+    uint64_t address;
     uint32_t of;
     uint32_t is_up;
 } __attribute__((packed));
@@ -43,10 +44,12 @@ static uint32_t state_of(const struct observation *said) {
 
 void restart_take(struct link_log *log, const struct event *event, struct arena *scratch) {
     struct slice state = {NULL, 0};
+    const struct fact *nic = observation_fact(event->observation, FACT_NIC);
     observation_text(event->observation, FACT_STATE, &state);
     log->restart_bound.max = STATES_MAX;
-    struct restart_key key = {event->node, event->time_ns, state_of(event->observation),
-                              slice_equal(state, SLICE("up"))};
+    struct restart_key key = {event->node, event->time_ns,
+                              nic == NULL ? PCI_NONE : pci_device(nic->address),
+                              state_of(event->observation), slice_equal(state, SLICE("up"))};
     row_bound_take(&log->restarts, &log->restart_bound, &key, offsetof(struct restart, time_ns),
                    scratch);
 }
@@ -87,13 +90,20 @@ static uint32_t seek(const struct restart_list *list, string_id node, uint64_t t
     return low;
 }
 
-static bool is_restarting(const struct restart_list *list, string_id node, uint64_t time_ns,
+// A driver tells of each card by itself: what it says of one excuses no other.
+static bool is_of_card(const struct restart *state, uint64_t address) {
+    return state->address == PCI_NONE || address == PCI_NONE ||
+           state->address == pci_device(address);
+}
+
+static bool is_restarting(const struct restart_list *list, const struct link_said *said,
                           uint32_t of) {
-    for (uint32_t at = seek(list, node, time_ns); at < list->count; at++) {
+    for (uint32_t at = seek(list, said->node, said->time_ns); at < list->count; at++) {
         const struct restart *state = list->items[at];
-        if (state->node != node || state->time_ns > time_ns + BEFORE_STOP_NS)
+        if (state->node != said->node || state->time_ns > said->time_ns + BEFORE_STOP_NS)
             return false;
-        if ((state->of & of) != 0 && covers(state, time_ns))
+        if ((state->of & of) != 0 && is_of_card(state, said->address) &&
+            covers(state, said->time_ns))
             return true;
     }
     return false;
@@ -108,5 +118,5 @@ bool restart_list_excuses(const struct restart_list *list, const struct link_sai
     if (list->count == 0 || (!of_gpus && !of_cards))
         return false;
     uint32_t of = STATE_OF_MACHINE | (of_gpus ? STATE_OF_GPUS : STATE_OF_CARDS);
-    return is_restarting(list, said->node, said->time_ns, of);
+    return is_restarting(list, said, of);
 }

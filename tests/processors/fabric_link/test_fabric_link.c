@@ -460,11 +460,12 @@ END_TEST
 
 // -- restarts -------------------------------------------------------------------------------------
 
-static void restart(double seconds, const char *state, const char *driver) {
+static struct observation *restart(double seconds, const char *state, const char *driver) {
     struct observation *line = seen(seconds, "n1", OBSERVATION_NODE_STATE);
     with_text(line, FACT_STATE, state);
     if (driver != NULL)
         with_text(line, FACT_DRIVER, driver);
+    return line;
 }
 
 static const struct {
@@ -504,6 +505,19 @@ START_TEST(links_of_others) {
     const char *lines = run();
     ck_assert_uint_eq(detector.verdict_count, 1);
     says(lines, "is down");
+}
+END_TEST
+
+// A driver that starts one card says nothing of the links of another; both functions of a card are
+// one card.
+START_TEST(a_driver_that_starts_one_card) {
+    static const char *const cards[] = {"0000:1e:00.0", "0000:5c:00.1"};
+    link_line(1000, "down");
+    with(restart(900, "up", "mlx5_core"),
+         (struct fact){.key = FACT_NIC, .address = node_pci(cards[_i])});
+    later(3000);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, _i == 0 ? 1 : 0);
 }
 END_TEST
 
@@ -694,6 +708,7 @@ int main(void) {
     tcase_add_loop_test(cases, links_while_a_machine_restarts, 0,
                         sizeof RESTARTS / sizeof *RESTARTS);
     tcase_add_test(cases, links_of_others);
+    tcase_add_loop_test(cases, a_driver_that_starts_one_card, 0, 2);
     tcase_add_test(cases, switch_that_recovered);
     tcase_add_loop_test(cases, peers_of_a_lost_gpu, 0, 2);
     tcase_add_test(cases, handed_over_and_back);
