@@ -332,7 +332,11 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
 // Of conditions of a node only that it is not ready tells of its loss; of peers those that have a
 // number.
 static bool is_of_interest(const struct observation *observation) {
-    struct slice condition;
+    struct slice condition, state;
+    // Whoever logged it says that it was skipped, or is tried again.
+    if (observation->kind == OBSERVATION_EXCEPTION)
+        return !observation_text(observation, FACT_STATE, &state) ||
+               !slice_equal(state, SLICE("goes_on"));
     if (observation->kind == OBSERVATION_PEER_LOST)
         return number_of(observation, FACT_PEER_RANK) >= 0;
     return observation->kind != OBSERVATION_NODE_CONDITION ||

@@ -71,6 +71,8 @@ static bool is_failure(const struct event *event) {
         return event->rank >= 0 || observation_number(observation, FACT_LOCAL_RANK, &local_rank);
     case OBSERVATION_NODE_CONDITION:
         return observation_is(observation, FACT_BAD, false);
+    case OBSERVATION_EXCEPTION: // who logged it says that it was skipped, or is tried again
+        return !text_is(observation, FACT_STATE, "goes_on");
     case OBSERVATION_JOB_CONDITION: // not one that was suspended: it waits for its turn
         return !text_is(observation, FACT_CONDITION, "Suspended");
     case OBSERVATION_HEALTH_EVENT:

@@ -493,11 +493,21 @@ static const char *missing_logs(uint32_t logs, struct arena *arena) {
     return text;
 }
 
-static const char *advice(const struct unexplained *self, struct arena *arena) {
+// What is to be done about what is told first, if its words say.
+static const char *advice_by_words(const struct sign *telling, struct arena *arena) {
+    static const struct text_field fields[] = {{"who", "the process"}, {NULL, NULL}};
+    const struct cause_row *cause = cause_find(SLICE(""), slice_of(telling->text));
+    return cause == NULL ? NULL : text_fill(arena, cause->advice, fields);
+}
+
+static const char *advice(const struct unexplained *self, const struct sign *telling,
+                          struct arena *arena) {
     const char *missing = missing_logs(self->logs, arena);
-    const char *look =
-        "Look at what else was written around that time; --explain shows where "
-        "each sign stands.";
+    const char *look = advice_by_words(telling, arena);
+    if (look == NULL)
+        look =
+            "Look at what else was written around that time; --explain shows where "
+            "each sign stands.";
     return missing == NULL ? look
                            : arena_format(arena, "%s These were not there and may tell more: %s.",
                                           look, missing);
@@ -658,7 +668,7 @@ static void build(const struct unexplained *self, const struct failure *failure,
             ? ""
             : arena_format(arena, " (and %u more sign%s of a failure)", failure->distinct - 1,
                            failure->distinct == 2 ? "" : "s")));
-    builder->verdict.remediation = slice_of(advice(self, arena));
+    builder->verdict.remediation = slice_of(advice(self, telling, arena));
     if (sign_time_of(first) != TIME_OF_EVENT)
         builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(sign_time_of(first))));
     builder_finish(

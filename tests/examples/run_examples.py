@@ -148,7 +148,7 @@ class Suite:
               "its help: %r" % done.text())
         equal(done.errors(), "", "what is analysed for help")
         check(all(len(line) <= 80 for line in done.text().splitlines()), "its help is too wide")
-        done, place = self.torchrun(None, "mkdir -p $CULPRIT_TELEMETRY; head -c 999 /dev/zero "
+        done, place = self.torchrun(None, "mkdir -p $CULPRIT_TELEMETRY; head -c 999 /bin/sh "
                                           ">$CULPRIT_TELEMETRY/rank0.jsonl; exit 4\n")
         equal(done.code, 4, "the exit code of a job that left what nobody understands")
         check("could be understood" in done.errors(), "of rubbish: " + done.errors())

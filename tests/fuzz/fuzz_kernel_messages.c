@@ -51,7 +51,8 @@ static void require_facts(const struct observation *observation) {
         else if (fact_type(fact->key) == FACT_NUMBER)
             require_number(fact->key, fact->number);
         else if (fact_type(fact->key) == FACT_PCI_ADDRESS)
-            require(fact->address != PCI_NONE && fact->address == pci_device(fact->address));
+            require(fact->address != PCI_NONE &&
+                    (fact->key == FACT_NIC || fact->address == pci_device(fact->address)));
     }
 }
 

@@ -387,15 +387,15 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
     if (whole && traceback.only_wrapped &&
         slice_equal(last_part(traceback.reason.type), SLICE("ChildFailedError")))
         return READ_OTHER;
-    if (is_logged(frame->before) && traceback_line(first, false) == TRACEBACK_HEAD &&
-        (says_it_goes_on(frame->before) || says_it_goes_on(traceback.reason.message)))
-        return READ_OTHER;
     read_reason(&traceback, cut, frame, reading);
     if (reading->kind == EVENT_OBSERVATION) {
         exception_last(&traceback, reading);
         if (!may_be_fatal(first, &traceback, frame))
             reading_yes_no(reading, FACT_FATAL, false);
         const struct raised *reason = &traceback.reason;
+        if (is_logged(frame->before) && traceback_line(first, false) == TRACEBACK_HEAD &&
+            (says_it_goes_on(frame->before) || says_it_goes_on(reason->message)))
+            reading_text(reading, FACT_STATE, SLICE("goes_on"));
         bool waits = traceback_goes_on(reason->message) && next_line(reason).size == 0;
         bool open = traceback.unfinished || (cut && (traceback.only_wrapped || waits));
         if (open || !whole || frame->truncated)

@@ -81,15 +81,24 @@ static bool look_at_items(struct splitter *split, struct slice window, uint64_t 
     }
 }
 
-// One record; what is quiet is whole.
-static void look_at_whole(struct follower *follower, uint64_t old_items,
+// A JSON document, a pickle or a scrape that was written to its end, by its last byte.
+static bool has_end(char last) {
+    return last == '}' || last == ']' || last == '.' || last == '\n';
+}
+
+// One record; what is quiet is whole. A stop does not wait for that: a dump is often the last that
+// a job writes before it is stopped, and nobody may start again here.
+static void look_at_whole(struct follower *follower, uint64_t old_items, bool is_quiet,
                           struct document_look *look) {
     struct file_window *window = &follower->reader->window;
+    char last = '\0';
     do {
         struct slice bytes = window_rest(window);
         look->hash = hash_more(look->hash, bytes.data, bytes.size);
+        last = bytes.size > 0 ? bytes.data[bytes.size - 1] : last;
         window->start = window->end;
     } while (next_bytes(follower->reader));
+    look->ended = is_quiet || has_end(last);
     look->items = 1;
     look->old_hash = old_items == 1 ? look->hash : 0;
 }
@@ -100,8 +109,7 @@ static void look_at_document(struct follower *follower, uint64_t old_items, bool
     struct file_window *window = &reader->window;
     look->hash = HASH_START;
     if (look->layout == LAYOUT_WHOLE) {
-        look_at_whole(follower, old_items, look);
-        look->ended = is_quiet;
+        look_at_whole(follower, old_items, is_quiet, look);
         return;
     }
     struct splitter split;

@@ -161,7 +161,7 @@ static const struct sample {
       "3+1 exception | rank=3 | exit_code=7 | exception=SystemExit | message=7",
       "4+1 exception | rank=4 | exception=RuntimeError | message=NCCL error of some kind",
       "5+1 exception | rank=5 | exception=ray.exceptions.RayTaskError(ValueError) | message=f"}},
-    // What a logger says to be skipped is nothing; what it does not say may be the end.
+    // What a logger says to be skipped is no end; what it does not say may be one.
     {"ERROR train: bad sample, skipping\n"
      "Traceback (most recent call last):\n"
      "  File \"/w/a.py\", line 1, in f\n"
@@ -178,7 +178,11 @@ static const struct sample {
      "Traceback (most recent call last):\n"
      "  File \"/w/a.py\", line 1, in f\n"
      "ValueError: bad\n",
-     {"10+3 exception | exception=ValueError | message=no label | fatal=no | victim=no | "
+     {"2+3 exception | exception=ValueError | message=no label | state=goes_on | fatal=no | "
+      "victim=no | frame=f (/w/a.py:1)",
+      "6+3 exception | exception=OSError | message=busy, retrying | state=goes_on | fatal=no | "
+      "victim=no | frame=f (/w/a.py:1)",
+      "10+3 exception | exception=ValueError | message=no label | fatal=no | victim=no | "
       "frame=f (/w/a.py:1)",
       "14+3 exception | exception=ValueError | message=bad | victim=no | frame=f (/w/a.py:1)"}},
     // Ray's driver waited for an actor, or lost one.
