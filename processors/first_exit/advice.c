@@ -56,6 +56,10 @@ static const struct {
       "at the memory limit of the container. Without one, somebody else killed it."}},
 };
 
+static const struct exit_advice OF_LAST_LINE = {
+    "inspect_rank",
+    "Find where the program writes the last line of {who}, and what it does next: it ended by "
+    "itself there (exit, sys.exit, MPI_Abort)."};
 static const struct exit_advice OF_ALL = {
     "fix_workload",
     "Mend the program, its arguments, or what all ranks read: each of them raised "
@@ -103,6 +107,11 @@ static const struct exit_advice *by_signal(const struct exit_note *note) {
     return &BY_KIND[EXIT_KILLED];
 }
 
+static bool wrote_last(const struct exit_decision *decision) {
+    const struct exit_note *note = decision->candidates[0].reason;
+    return note != NULL && note_is(note, NOTE_WROTE_LAST);
+}
+
 struct exit_advice exit_advice(const struct exit_decision *decision, struct arena *arena) {
     const struct cause_row *cause = cause_of(decision);
     if (decision->is_odd)
@@ -115,6 +124,8 @@ struct exit_advice exit_advice(const struct exit_decision *decision, struct aren
         return OF_NODE;
     if (decision->scope != SCOPE_ONE && decision->kind == EXIT_EXCEPTION)
         return OF_ALL;
+    if (decision->kind == EXIT_CODE && wrote_last(decision))
+        return OF_LAST_LINE;
     return decision->kind == EXIT_KILLED ? *by_signal(decision->candidates[0].reason)
                                          : BY_KIND[decision->kind];
 }

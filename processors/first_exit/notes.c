@@ -234,6 +234,18 @@ static void put_words(struct exit_note *note, const struct observation *observat
     note->text_size = put_text(note->text, NOTE_TEXT_MAX, slice_of(both));
 }
 
+// What a launcher tells of an end by its code alone, with what the process wrote last.
+static void put_last_line(struct exit_note *note, const struct observation *observation) {
+    struct slice last;
+    bool is_launchers = observation->kind == OBSERVATION_LAUNCHER_FAILED ||
+                        observation->kind == OBSERVATION_SLURM_TASK_EXIT;
+    if (!is_launchers || note->type_size > 0 || note->text_size > 0 ||
+        !observation_text(observation, FACT_LAST_MESSAGE, &last))
+        return;
+    note->text_size = put_text(note->text, NOTE_TEXT_MAX, last);
+    note->flags |= NOTE_WROTE_LAST;
+}
+
 static int32_t attempt_of(const struct exit_note *note, const struct observation *observation) {
     struct slice rest;
     uint64_t attempt;
@@ -323,6 +335,7 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
     note->reason_size = put_text(note->reason, NOTE_REASON_MAX, reason_of(observation));
     fill_unit(note, observation);
     put_words(note, observation, scratch);
+    put_last_line(note, observation);
     if (observation->kind == OBSERVATION_PEER_LOST)
         tell_of_peer(note, observation);
 }

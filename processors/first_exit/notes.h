@@ -23,7 +23,8 @@ enum note_flag {
     NOTE_TIMELESS = 1 << 0, // its time is that of something else: note_time_of
     NOTE_VICTIM = 1 << 1,   // it follows from another's end
     NOTE_SUMMARY_FIRST = 1 << 2,
-    NOTE_TIME_OF = 3 << 3, // of NOTE_TIMELESS: enum time_of
+    NOTE_TIME_OF = 3 << 3,    // of NOTE_TIMELESS: enum time_of
+    NOTE_WROTE_LAST = 1 << 5, // a launcher's: `text` is what the process wrote last
 };
 enum { NOTE_TIME_OF_SHIFT = 3 };
 
@@ -130,6 +131,10 @@ static inline enum time_of note_time_of(const struct exit_note *note) {
 }
 static inline bool note_is(const struct exit_note *note, enum note_flag flag) {
     return (note->flags & (uint32_t)flag) != 0;
+}
+// Somebody says why, in words; what a process wrote last only goes with its code.
+static inline bool note_has_words(const struct exit_note *note) {
+    return !note_is(note, NOTE_WROTE_LAST) && (note->type_size > 0 || note->text_size > 0);
 }
 // The others waited for it and say so, which is more than that they lost it.
 static inline bool note_is_missing(const struct exit_note *note) {

@@ -540,7 +540,8 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
     if (note == NULL || (decision->tied && decision->scope == SCOPE_ONE))
         return;
     builder_attribute(builder, "exception.type", note_type(note));
-    builder_attribute(builder, "exception.message", note_text(note));
+    if (note_has_words(note))
+        builder_attribute(builder, "exception.message", note_text(note));
 }
 
 // -- what was not seen ---------------------------------------------------------------------------

@@ -34,6 +34,13 @@ static const char *words_of(const struct exit_note *note, size_t max, struct are
                         text[0] != '\0' ? ": " : "", text);
 }
 
+// "; its last line: heat: residual is NaN"; "" where that is not known.
+static const char *last_line_words(const struct exit_note *note, size_t max, struct arena *arena) {
+    if (note == NULL || !note_is(note, NOTE_WROTE_LAST))
+        return "";
+    return arena_format(arena, "; its last line: %s", text_shown(note_text(note), max, arena));
+}
+
 // A shell tells of a signal N by the code 128 + N.
 static int32_t status_signal(const struct exit_note *note) {
     enum { BASE = 128, SIGNAL_MAX = 64 };
@@ -117,7 +124,9 @@ const char *exit_candidate_words(const struct exit_decision *decision,
     case EXIT_KILLED:
         return status_signal(note) > 0 ? status_words(note, arena) : "aborted";
     case EXIT_CODE:
-        return note == NULL ? "ended without a word" : status_words(note, arena);
+        return note == NULL ? "ended without a word"
+                            : arena_format(arena, "%s%s", status_words(note, arena),
+                                           last_line_words(note, max, arena));
     case EXIT_TIME_LIMIT:
         return "reached its time limit";
     case EXIT_PREEMPTED:
@@ -186,7 +195,7 @@ static const char *stop_words(const struct exit_note *note) {
 static const char *lost_peer_words(const struct exit_note *note, size_t max, struct arena *arena) {
     if (note_is_missing(note))
         return arena_format(arena, "the others say that it %s", status_words(note, arena));
-    if (note->type_size > 0 || note->text_size > 0)
+    if (note_has_words(note))
         return arena_format(arena, "others say of it: %s", words_of(note, max, arena));
     return kind_words(OBSERVATION_PEER_LOST);
 }
@@ -230,7 +239,7 @@ const char *exit_note_words(const struct exit_note *note, size_t max, struct are
     default:
         break;
     }
-    if (note->type_size > 0 || note->text_size > 0)
+    if (note_has_words(note))
         return words_of(note, max, arena);
     if (tells_memory(note))
         return note_kind(note) == OBSERVATION_CONTAINER_TERMINATED
@@ -266,7 +275,7 @@ static struct said of_place(const char *who, struct slice detail) {
 }
 
 static struct said said_by_writer(const struct exit_note *note) {
-    if (note->type_size > 0 || note->text_size > 0)
+    if (note_has_words(note))
         return (struct said){
             .signal = -1, .code = -1, .detail = note_type(note), .text = note_text(note)};
     if (tells_memory(note))

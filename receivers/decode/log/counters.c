@@ -32,6 +32,7 @@ struct counter {
     uint32_t names_used;
     struct kept_line lines[LINES_KEPT];
     uint32_t written, unread; // of `lines`, as a ring
+    uint32_t recent;          // the last of them, behind what was passed over
     bool known;               // some progress was read: `newest`, which stands in `line`
     bool moved;               // since it was told
     bool tell;
@@ -183,6 +184,7 @@ void counters_note(struct counters *counters, const struct frame *frame) {
     line->after_ns = frame->after_ns;
     line->size = keep_text(line->text, text);
     counter->unread += counter->unread < LINES_KEPT;
+    counter->recent += counter->recent < LINES_KEPT;
     if (counter->watched == 0)
         return;
     counter->watched--;
@@ -222,6 +224,116 @@ bool counters_hold(const struct counters *counters) {
             return true;
     return false;
 }
+
+// -- what was written last ------------------------------------------------------------------------
+
+// The line so many before the newest.
+static const struct kept_line *line_back(const struct counter *counter, uint32_t back) {
+    return &counter->lines[(counter->written - 1 - back) % LINES_KEPT];
+}
+
+static struct slice text_of(const struct kept_line *line) {
+    return (struct slice){line->text, line->size};
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool has_letter(struct slice text) {
+    for (size_t i = 0; i < text.size; i++)
+        if (is_letter(text.data[i]))
+            return true;
+    return false;
+}
+
+// No "local rank 3", "local_rank 3".
+static bool is_of_word(struct slice before) {
+    static const struct slice local = {"local ", 6};
+    char last = before.size == 0 ? ' ' : before.data[before.size - 1];
+    return is_letter(last) || last == '_' ||
+           (before.size >= local.size &&
+            text_begins(text_from(before, before.size - local.size), local));
+}
+
+static bool names_rank(struct slice text, int32_t rank) {
+    struct slice rest = text;
+    while (text_find(rest, SLICE("rank "), &rest)) {
+        struct slice before = {text.data, (size_t)(rest.data - text.data) - 5}, behind = rest;
+        uint64_t number;
+        if (!is_of_word(before) && text_take_number(&behind, 1, 9, &number) &&
+            number == (uint64_t)rank)
+            return true;
+    }
+    return false;
+}
+
+static size_t count_digits(struct slice text) {
+    size_t size = 0;
+    while (size < text.size && text_is_digit(text.data[size]))
+        size++;
+    return size;
+}
+
+// Whether two are the same but for their numbers: then each rank writes such a line.
+static bool is_same_form(struct slice a, struct slice b) {
+    while (a.size > 0 && b.size > 0) {
+        size_t digits_a = count_digits(a), digits_b = count_digits(b);
+        if ((digits_a > 0) != (digits_b > 0) || (digits_a == 0 && a.data[0] != b.data[0]))
+            return false;
+        a = text_from(a, digits_a > 0 ? digits_a : 1);
+        b = text_from(b, digits_b > 0 ? digits_b : 1);
+    }
+    return a.size == b.size;
+}
+
+static bool is_one_of_many(const struct counter *counter, uint32_t at) {
+    for (uint32_t i = 0; i < counter->recent; i++)
+        if (i != at &&
+            is_same_form(text_of(line_back(counter, at)), text_of(line_back(counter, i))))
+            return true;
+    return false;
+}
+
+// Of a writer whom nobody names `is_own` is false: only lines that name the rank are its own.
+static struct slice last_of(const struct counter *counter, bool is_own, int32_t rank,
+                            uint64_t position) {
+    struct progress progress;
+    for (uint32_t i = 0; i < counter->recent; i++) {
+        const struct kept_line *line = line_back(counter, i);
+        struct slice text = text_of(line);
+        if (line->position >= position)
+            continue;
+        if (progress_read(text, &progress))
+            break;
+        if (has_letter(text) && (is_own || (names_rank(text, rank) && !is_one_of_many(counter, i))))
+            return text;
+    }
+    return (struct slice){NULL, 0};
+}
+
+struct slice counters_last(const struct counters *counters, int32_t rank, uint64_t position) {
+    struct slice nameless = {NULL, 0};
+    for (uint32_t i = 0; counters != NULL && i < PLACES; i++) {
+        const struct counter *counter = counters->places[i];
+        if (counter == NULL)
+            continue;
+        const struct frame *who = &counter->who;
+        if (who->rank == rank || (who->rank == RANK_NONE && who->task == rank))
+            return last_of(counter, true, rank, position);
+        if (!who->has_writer && who->rank == RANK_NONE && nameless.data == NULL)
+            nameless = last_of(counter, false, rank, position);
+    }
+    return nameless;
+}
+
+void counters_forget(struct counters *counters) {
+    for (uint32_t i = 0; counters != NULL && i < PLACES; i++)
+        if (counters->places[i] != NULL)
+            counters->places[i]->recent = 0;
+}
+
+// -- what is told ---------------------------------------------------------------------------------
 
 static uint32_t rises_of(const struct counter *counter) {
     const struct progress *newest = &counter->newest;

@@ -8,6 +8,7 @@
 #include "base/text/cut.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/event.h"
+#include "pipeline/model/observation.h"
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/line/before.h"
 #include "receivers/decode/line/frame_reader.h"
@@ -152,6 +153,29 @@ static enum decode_category refuse(const struct reading *reading, struct decode_
     return fault_set(fault, reading->refusal, SLICE(""), "%s", reading->detail);
 }
 
+static int64_t number_read(const struct reading *reading, enum fact_key key) {
+    for (uint32_t i = 0; i < reading->fact_count; i++)
+        if (reading->facts[i].key == key)
+            return reading->facts[i].number;
+    return -1;
+}
+
+// A launcher tells of an end by a code alone: what the rank wrote last goes with it.
+static void add_last_line(const struct log_state *state, const struct frame *frame,
+                          struct reading *reading) {
+    bool is_task = reading->what == OBSERVATION_SLURM_TASK_EXIT;
+    if (reading->kind != EVENT_OBSERVATION || state->counters == NULL ||
+        (reading->what != OBSERVATION_LAUNCHER_FAILED && !is_task) ||
+        number_read(reading, FACT_EXIT_CODE) <= 0)
+        return;
+    int64_t rank = is_task ? number_read(reading, FACT_TASK) : reading->rank;
+    struct slice last = {NULL, 0};
+    if (rank >= 0 && rank <= INT32_MAX)
+        last = counters_last(state->counters, (int32_t)rank, frame->position);
+    if (last.data != NULL)
+        reading_text(reading, FACT_LAST_MESSAGE, last);
+}
+
 // What a reading became: the event, a refusal, or nothing.
 static enum decode_category give(struct log_state *state, enum read_result result,
                                  struct reading *reading, const struct frame *frame,
@@ -161,6 +185,7 @@ static enum decode_category give(struct log_state *state, enum read_result resul
     case READ_EVENT:
         if (frame->origin != ORIGIN_KERNEL)
             reading_place(reading, frame);
+        add_last_line(state, frame, reading);
         if (reading_finish(reading, frame, &state->input, text, event, fault) != DECODE_OK)
             return fault->category;
         if (event->job == STRING_NONE)
@@ -568,8 +593,10 @@ void log_pass_over(void *memory, struct slice text, bool objects, const struct f
                                        is_of_interest, has_time};
     search_lines(&state->search, forms == NULL ? forms_builtin() : forms, text, found, &judge,
                  runs);
-    if (runs[0].lines + runs[1].lines > 0)
+    if (runs[0].lines + runs[1].lines > 0) {
         before_forget(state->before);
+        counters_forget(state->counters);
+    }
 }
 
 // -- hosts --------------------------------------------------------------------------------------

@@ -84,6 +84,39 @@ START_TEST(a_code_beyond_signals_is_a_code) {
 }
 END_TEST
 
+static void fails(double seconds, enum observation_kind kind, int64_t code, const char *last) {
+    struct event *event = say(seconds, "b", 2, kind);
+    if (kind == OBSERVATION_SLURM_TASK_EXIT)
+        add_text(event, FACT_TASKS, "2");
+    add(event, FACT_EXIT_CODE, code);
+    add_text(event, FACT_LAST_MESSAGE, last);
+}
+
+START_TEST(a_code_is_told_with_what_was_written_last) {
+    start_job(0, 100);
+    fails(60, _i == 0 ? OBSERVATION_LAUNCHER_FAILED : OBSERVATION_SLURM_TASK_EXIT, 3,
+          "mesh\x1b[0m is \"torn\"");
+    const char *lines = run();
+    says(lines,
+         "Rank 2 on b ended first: it left with exit code 3; its last line: mesh [0m is "
+         "\\\"torn\\\"\"");
+    says(lines, "Find where the program writes the last line of rank 2 on b");
+    says_not(lines, "exception.message");
+}
+END_TEST
+
+// Words say more.
+START_TEST(what_was_written_last_does_not_hide_an_exception) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    fails(60.7, OBSERVATION_LAUNCHER_FAILED, 1, "mesh is torn");
+    const char *lines = run();
+    TELLS(lines, "rank 2 on b: IndexError: index out of range");
+    TELLS(lines, "rank 2 on b: its launcher says that it left with exit code 1");
+    says_not(lines, "mesh is torn");
+}
+END_TEST
+
 // Why it left, and that it left so, are two things.
 START_TEST(an_exception_does_not_say_the_code) {
     start_job(0, 100);
@@ -281,6 +314,8 @@ int main(void) {
     tcase_add_test(cases, an_exit_code_is_told_once);
     tcase_add_loop_test(cases, other_codes_are_other_things, 0, 2);
     tcase_add_test(cases, a_code_beyond_signals_is_a_code);
+    tcase_add_loop_test(cases, a_code_is_told_with_what_was_written_last, 0, 2);
+    tcase_add_test(cases, what_was_written_last_does_not_hide_an_exception);
     tcase_add_test(cases, an_exception_does_not_say_the_code);
     tcase_add_test(cases, a_kill_for_want_of_memory_is_told_once);
     tcase_add_test(cases, a_crash_is_told_once);

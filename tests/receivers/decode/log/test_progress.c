@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lines count, in whose words and behind whose heads ever; lines that count nothing; and how
-// far each writer of a log is told to be, around faults and at the end.
+// far each writer of a log is told to be, around faults and at the end; what a rank wrote last
+// before its launcher tells of its end by a code.
 #include "receivers/decode/log/progress.h"
 
 #include "base/intern.h"
@@ -320,6 +321,62 @@ START_TEST(told_of_several_counters) {
 }
 END_TEST
 
+// -- what was written last ------------------------------------------------------------------------
+
+#define ABORT_OF_3                                                                                 \
+    "Abort(5) on node 3: application called MPI_Abort(MPI_COMM_WORLD, 5) - process 3\n"
+
+// Whether the report of a launcher, the only event but for progress, goes with this; NULL: nothing.
+static void check_last(const char *log, const char *last) {
+    const char *at = strstr(told(log), "last_message=");
+    ck_assert_msg((at == NULL) == (last == NULL), "%s", log);
+    if (last != NULL)
+        ck_assert_msg(strncmp(at + strlen("last_message="), last, strlen(last)) == 0, "%s", at);
+}
+
+START_TEST(a_code_goes_with_what_was_written_last) {
+    static const char *const ROWS[][2] = {
+        // its writer's last line, whatever others write behind it
+        {"[rank3]: mesh is torn\n[rank1]: going on\n[rank3]: ----\n" ABORT_OF_3, "mesh is torn"},
+        {"[rank2]: mesh is torn\n" ABORT_OF_3, NULL},
+        {"0: up\n0: fine\n0: well\n3: mesh is torn\n0: fine\n"
+         "srun: error: n2: task 3: Exited with exit code 4\n",
+         "mesh is torn"},
+        // of writers that nobody names the last that names the rank
+        {"x: rank 3: mesh is torn\nhello\n" ABORT_OF_3, "x: rank 3: mesh is torn"},
+        {"x: rank 31: mesh is torn\nlocal rank 3: torn\nlocal_rank 3: torn\n" ABORT_OF_3, NULL},
+        {"mesh is torn\n" ABORT_OF_3, NULL},
+        // that each of them writes
+        {"x: rank 2 of 4 is up\nx: rank 3 of 4 is up\n" ABORT_OF_3, NULL},
+        // it went on behind it
+        {"x: rank 3: mesh is torn\nstep 8 loss 2\n" ABORT_OF_3, NULL},
+        {"[rank3]: mesh is torn\n[rank3]: step 8 loss 2\n" ABORT_OF_3, NULL},
+        // behind a report comes what the launcher says of it
+        {"x: rank 3: mesh is torn\n----\nMPI_ABORT was invoked on rank 3 in communicator "
+         "MPI_COMM_WORLD\nwith errorcode 12.\n\nNOTE: all goes down, rank 3 first\n----\n",
+         "x: rank 3: mesh is torn"},
+        // without a code, or with 0, nothing was left
+        {"x: rank 3: mesh is torn\nmpirun noticed that process rank 3 with PID 7 on node n1 "
+         "exited on signal 9 (Killed).\n",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        check_last(ROWS[i][0], ROWS[i][1]);
+}
+END_TEST
+
+START_TEST(a_long_last_line_is_shortened) {
+    static char log[2048];
+    size_t used = (size_t)snprintf(log, sizeof log, "[rank3]: mesh is torn");
+    for (int i = 0; i < 100; i++)
+        used += (size_t)snprintf(log + used, sizeof log - used, " and torn");
+    snprintf(log + used, sizeof log - used, "\n%s", ABORT_OF_3);
+    const char *at = strstr(told(log), "last_message=");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_lt(strlen(at), 300);
+}
+END_TEST
+
 static void teardown(void) {
     intern_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
@@ -341,6 +398,8 @@ int main(void) {
     tcase_add_test(cases, told_when_it_begins_anew);
     tcase_add_test(cases, nothing_is_told_of_what_is_followed);
     tcase_add_test(cases, told_of_several_counters);
+    tcase_add_test(cases, a_code_goes_with_what_was_written_last);
+    tcase_add_test(cases, a_long_last_line_is_shortened);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
