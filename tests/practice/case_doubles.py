@@ -3,6 +3,8 @@
 import glob
 import os
 import shutil
+import time
+import urllib.error
 import urllib.request
 
 from ports import free_port
@@ -54,8 +56,15 @@ def case_doubled_lines(suite, folder):
 def post(port, body):
     request = urllib.request.Request("http://127.0.0.1:%d/v1/events" % port, body,
                                      {"Content-Type": "application/x-ndjson"}, method="POST")
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        answer.read()
+    until = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:  # 503: it has no room now, as senders know
+            if error.code != 503 or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
 
 
 def leaks(live):
