@@ -3,11 +3,10 @@
 import gzip
 import json
 import os
-import urllib.request
 
 from ports import free_port
 from process import run
-from world import Live, append, write
+from world import Live, append, post, write
 
 MESSAGE = ("[rank%d]:[E1119 10:00:00.123456 ProcessGroupNCCL.cpp:616] [Rank %d] Watchdog caught "
            "collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, "
@@ -18,13 +17,6 @@ HOURS = 20000  # states: some 1.5 MiB
 def bar(states, rank=0):
     return "".join("\rEpoch 3, rank %d:  12%%|%-40s| %d/30000 [01:05<07:58, 1.84it/s]"
                    % (rank, "#" * 20, state) for state in range(states))
-
-
-def post(port, body):
-    request = urllib.request.Request("http://127.0.0.1:%d/v1/events" % port, body,
-                                     {"Content-Type": "text/plain"}, method="POST")
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        answer.read()
 
 
 def told(suite, path):
@@ -74,6 +66,6 @@ def case_bars_while_followed(suite, folder):
         append(path, bar(HOURS).encode())
         append(path, b"\n")
         suite.checks.check(live.wait(lambda: live.accepted() >= 1), "followed")
-        post(port, body)
+        post(port, body, "text/plain")
         suite.checks.check(live.wait(lambda: live.accepted() >= 2), "posted")
         live.stop(suite.checks, "bars")

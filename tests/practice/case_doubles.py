@@ -3,13 +3,11 @@
 import glob
 import os
 import shutil
-import time
-import urllib.error
-import urllib.request
 
 from ports import free_port
 from process import run
-from world import JOB, Live, analyze, append, said, said_of, telemetry, write, write_job
+from world import (JOB, Live, analyze, append, post, said, said_of, telemetry, write,
+                   write_job)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "..", "golden", "detectors")
@@ -51,20 +49,6 @@ def case_doubled_lines(suite, folder):
                 os.utime(copy, (JOB.ranks + 10**9, 10**9))
             texts.append(said_of(analyze(suite.binary, into).text()))
         suite.checks.equal(texts[1], texts[0], "each line twice of " + paths[0])
-
-
-def post(port, body):
-    request = urllib.request.Request("http://127.0.0.1:%d/v1/events" % port, body,
-                                     {"Content-Type": "application/x-ndjson"}, method="POST")
-    until = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.read()
-        except urllib.error.HTTPError as error:  # 503: it has no room now, as senders know
-            if error.code != 503 or time.monotonic() > until:
-                raise
-        time.sleep(0.05)
 
 
 def leaks(live):

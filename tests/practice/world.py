@@ -2,6 +2,9 @@
 """A job to be told of, a culprit that runs, and what it counts of itself."""
 import json
 import os
+import time
+import urllib.error
+import urllib.request
 
 import generate
 from own_metrics import metric_sum
@@ -83,3 +86,18 @@ class Live(Running):
 
     def wait(self, condition):
         return wait_for(condition, self.process)
+
+
+def post(port, body, content_type="application/x-ndjson"):
+    """Lines to a receiver; again while it has no room."""
+    request = urllib.request.Request("http://127.0.0.1:%d/v1/events" % port, body,
+                                     {"Content-Type": content_type}, method="POST")
+    until = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:  # 503: it has no room now, as senders know
+            if error.code != 503 or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
