@@ -2,10 +2,9 @@
 """A mark of UTF-8 before what is read, as tools of Windows write it."""
 import os
 
-from case_bars import post
 from case_holes import events
 from ports import free_port
-from world import Live, telemetry, write
+from world import Live, post, telemetry, write
 
 MARK = b"\xef\xbb\xbf"
 
