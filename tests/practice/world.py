@@ -10,7 +10,7 @@ import generate
 from own_metrics import metric_sum
 from ports import free_port
 from process import run
-from running import Running, wait_for
+from running import PATIENCE_S, Running, wait_for
 
 JOB = generate.Job("practice", 31, 3, steps=12, swing=0.2, leak_rank=1, leak_step=4,
                    leak_share=0.3, leak_at="backward", skew_s=0.3)
@@ -89,15 +89,15 @@ class Live(Running):
 
 
 def post(port, body, content_type="application/x-ndjson"):
-    """Lines to a receiver; again while it has no room."""
+    """Lines to a receiver; again while it does not listen yet or has no room, as senders do."""
     request = urllib.request.Request("http://127.0.0.1:%d/v1/events" % port, body,
                                      {"Content-Type": content_type}, method="POST")
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 return answer.read()
-        except urllib.error.HTTPError as error:  # 503: it has no room now, as senders know
-            if error.code != 503 or time.monotonic() > until:
+        except urllib.error.URLError as error:  # an answer other than 503 is none of these
+            if getattr(error, "code", 503) != 503 or time.monotonic() > until:
                 raise
         time.sleep(0.05)
