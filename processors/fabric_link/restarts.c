@@ -13,6 +13,7 @@
 #define BEHIND_STOP_NS  (900 * SECOND_NS)
 #define BEFORE_START_NS (60 * SECOND_NS) // lines of one start are not always in order
 #define BEHIND_START_NS (300 * SECOND_NS)
+#define BESIDE_NS       (60 * SECOND_NS) // cards of one machine start one after another
 #define LONGEST_NS      BEHIND_STOP_NS
 
 enum { STATES_MAX = 16384 };
@@ -70,10 +71,15 @@ struct restart_list link_log_restarts(const struct link_log *log, struct arena *
     return list;
 }
 
-static bool covers(const struct restart *state, uint64_t time_ns) {
+// A driver tells of each card by itself: what it says of one excuses the others only for as long as
+// a machine takes to start them.
+static bool covers(const struct restart *state, const struct link_said *said) {
+    bool is_its = state->address == PCI_NONE || said->address == PCI_NONE ||
+                  state->address == pci_device(said->address);
     uint64_t before_ns = state->is_up ? BEFORE_START_NS : BEFORE_STOP_NS;
-    uint64_t behind_ns = state->is_up ? BEHIND_START_NS : BEHIND_STOP_NS;
-    return time_ns + before_ns >= state->time_ns && time_ns <= state->time_ns + behind_ns;
+    uint64_t behind_ns = !is_its ? BESIDE_NS : state->is_up ? BEHIND_START_NS : BEHIND_STOP_NS;
+    return said->time_ns + before_ns >= state->time_ns &&
+           said->time_ns <= state->time_ns + behind_ns;
 }
 
 // The first of the node that may cover this time.
@@ -90,20 +96,13 @@ static uint32_t seek(const struct restart_list *list, string_id node, uint64_t t
     return low;
 }
 
-// A driver tells of each card by itself: what it says of one excuses no other.
-static bool is_of_card(const struct restart *state, uint64_t address) {
-    return state->address == PCI_NONE || address == PCI_NONE ||
-           state->address == pci_device(address);
-}
-
 static bool is_restarting(const struct restart_list *list, const struct link_said *said,
                           uint32_t of) {
     for (uint32_t at = seek(list, said->node, said->time_ns); at < list->count; at++) {
         const struct restart *state = list->items[at];
         if (state->node != said->node || state->time_ns > said->time_ns + BEFORE_STOP_NS)
             return false;
-        if ((state->of & of) != 0 && is_of_card(state, said->address) &&
-            covers(state, said->time_ns))
+        if ((state->of & of) != 0 && covers(state, said))
             return true;
     }
     return false;

@@ -508,16 +508,21 @@ START_TEST(links_of_others) {
 }
 END_TEST
 
-// A driver that starts one card says nothing of the links of another; both functions of a card are
+// A driver that starts one card says little of the links of another; both functions of a card are
 // one card.
+static const struct {
+    const char *card;
+    double seconds; // of its start; the link goes down at 1000
+    uint32_t verdicts;
+} STARTS[] = {{"0000:1e:00.0", 900, 1}, {"0000:1e:00.0", 970, 0}, {"0000:5c:00.1", 900, 0}};
+
 START_TEST(a_driver_that_starts_one_card) {
-    static const char *const cards[] = {"0000:1e:00.0", "0000:5c:00.1"};
     link_line(1000, "down");
-    with(restart(900, "up", "mlx5_core"),
-         (struct fact){.key = FACT_NIC, .address = node_pci(cards[_i])});
+    with(restart(STARTS[_i].seconds, "up", "mlx5_core"),
+         (struct fact){.key = FACT_NIC, .address = node_pci(STARTS[_i].card)});
     later(3000);
     run();
-    ck_assert_uint_eq(detector.verdict_count, _i == 0 ? 1 : 0);
+    ck_assert_uint_eq(detector.verdict_count, STARTS[_i].verdicts);
 }
 END_TEST
 
@@ -708,7 +713,7 @@ int main(void) {
     tcase_add_loop_test(cases, links_while_a_machine_restarts, 0,
                         sizeof RESTARTS / sizeof *RESTARTS);
     tcase_add_test(cases, links_of_others);
-    tcase_add_loop_test(cases, a_driver_that_starts_one_card, 0, 2);
+    tcase_add_loop_test(cases, a_driver_that_starts_one_card, 0, 3);
     tcase_add_test(cases, switch_that_recovered);
     tcase_add_loop_test(cases, peers_of_a_lost_gpu, 0, 2);
     tcase_add_test(cases, handed_over_and_back);
