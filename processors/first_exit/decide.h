@@ -35,6 +35,7 @@ struct exit_decision {
 // One decision for each round of the list, which gets the processes that are named for their
 // silence and of which nothing else is told.
 struct exit_decision *exits_decide(struct exit_list *list, struct arena *arena);
+
 // The others waited for it, and nobody says why it did not come.
 static inline bool exit_is_missing(const struct exit_decision *decision) {
     const struct exit_note *reason = decision->candidates[0].reason;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stop in the middle of something, and a reader that goes away."""
+import glob
 import gzip
 import os
 import signal
@@ -33,6 +34,38 @@ def case_stop_while_compressing(suite, folder):
             live.stop(suite.checks, name + ", whole")
             suite.checks.check(" 0 events accepted" in early,
                                name + ": nothing of the half was taken: " + early)
+
+
+def dumps():
+    """A Flight Recorder dump as JSON and as a pickle."""
+    found = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden",
+                         "real_flight_recorder", "gloo_missing_rank")
+    for kind in ("json", "pickle"):
+        path = sorted(glob.glob(os.path.join(found, kind, "*")))[0]
+        with open(path, "rb") as file:
+            yield "nccl_trace_rank_0." + kind, file.read()
+
+
+def case_stop_behind_a_dump(suite, folder):
+    """SIGTERM comes right behind a dump, which is often the last that a job writes: with a store,
+    too, it is read at the stop, and one that is not whole is left to the next start."""
+    for name, data in dumps():
+        cut = data.rfind(b"}", 0, len(data) // 2) + 1 if name.endswith("json") else len(data) // 2
+        for what, size in (("whole", len(data)), ("half", cut)):
+            path = write(os.path.join(folder, what, "in", name), data[:size])
+            with Live(suite.binary, os.path.join(folder, what, name), receivers(path),
+                      store=True) as live:
+                live.wait(lambda: live.metric("culprit_pipeline_evaluations_total") is not None)
+                live.stop(suite.checks, name + ", " + what)
+                said = live.log()
+                if what == "half":
+                    append(path, data[size:])
+                    live.start()
+                    suite.checks.check(live.wait(live.accepted), name + ": the next start reads it")
+                    live.stop(suite.checks, name + ", then whole")
+            taken = " 0 events accepted" not in said.rsplit('"C1004"', 1)[1]
+            suite.checks.equal((taken, "it is not whole yet" in said),
+                               (what == "whole", what == "half"), name + ", " + what + ": " + said)
 
 
 def case_compressed_that_grows(suite, folder):

@@ -6,6 +6,8 @@
 // whatever its size.
 #include "receivers/file/follow/settle.h"
 
+#include "base/text/cut.h"
+
 #include "base/hash/hash.h"
 #include "receivers/decode/format.h"
 #include "receivers/decode/split.h"
@@ -81,9 +83,37 @@ static bool look_at_items(struct splitter *split, struct slice window, uint64_t 
     }
 }
 
-// A JSON document, a pickle or a scrape that was written to its end, by its last byte.
-static bool has_end(char last) {
-    return last == '}' || last == ']' || last == '.' || last == '\n';
+// Whether a document of one record has its end: JSON by its brackets, else by its last byte, which
+// is that of a pickle or of a scrape.
+struct end_look {
+    struct splitter brackets;
+    bool is_json, any;
+    char first, last;
+};
+
+static void look_for_end(struct end_look *end, struct slice bytes) {
+    struct slice text = text_trim(bytes), record;
+    if (bytes.size == 0)
+        return;
+    if (!end->any) {
+        *end = (struct end_look){.any = true, .first = bytes.data[0]};
+        end->is_json = text.size > 0 && (text.data[0] == '{' || text.data[0] == '[');
+        // No record is kept: each is passed over.
+        splitter_begin(&end->brackets, LAYOUT_OBJECT, 0);
+    }
+    end->last = bytes.data[bytes.size - 1];
+    enum split_step step = end->is_json ? SPLIT_TOO_LONG : SPLIT_MORE;
+    while (step != SPLIT_MORE && step != SPLIT_FAULT)
+        step = splitter_next(&end->brackets, bytes, &record);
+    if (step == SPLIT_MORE && end->is_json)
+        splitter_drop(&end->brackets, splitter_used(&end->brackets));
+}
+
+static bool has_end(const struct end_look *end) {
+    enum { PICKLE_BEGIN = 0x80 };
+    if (end->is_json)
+        return splitter_end(&end->brackets) == NULL;
+    return end->last == ((unsigned char)end->first == PICKLE_BEGIN ? '.' : '\n');
 }
 
 // One record; what is quiet is whole. A stop does not wait for that: a dump is often the last that
@@ -91,14 +121,14 @@ static bool has_end(char last) {
 static void look_at_whole(struct follower *follower, uint64_t old_items, bool is_quiet,
                           struct document_look *look) {
     struct file_window *window = &follower->reader->window;
-    char last = '\0';
+    struct end_look end = {.any = false};
     do {
         struct slice bytes = window_rest(window);
         look->hash = hash_more(look->hash, bytes.data, bytes.size);
-        last = bytes.size > 0 ? bytes.data[bytes.size - 1] : last;
+        look_for_end(&end, bytes);
         window->start = window->end;
     } while (next_bytes(follower->reader));
-    look->ended = is_quiet || has_end(last);
+    look->ended = is_quiet || has_end(&end);
     look->items = 1;
     look->old_hash = old_items == 1 ? look->hash : 0;
 }
