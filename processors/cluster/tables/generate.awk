@@ -186,16 +186,19 @@ file == "throttle_bits.tsv" {
     rows++
 }
 
+# A row for each of the words that "|" parts.
 file == "causes.tsv" {
-    for (i in words)
-        if (index($1, words[i]))
-            fail("'" $1 "' is never found: '" words[i] "' above it is a part of it")
-    words[FNR] = $1
     if ($4 !~ /^(\{Who\}|[A-Z]).*\.$/)
         fail("the advice is no sentence")
-    printf "    {%s, %s,\n     %s, %s},\n", text($1), word(restart, $2, "word on a restart"),
-        word(cause_action, $3, "action"), text($4)
-    rows++
+    n = split($1, parts, "|")
+    for (i = 1; i <= n; i++) {
+        for (j = 1; j <= rows; j++)
+            if (index(parts[i], words[j]))
+                fail("'" parts[i] "' is never found: '" words[j] "' above it is a part of it")
+        words[++rows] = parts[i]
+        printf "    {%s, %s,\n     %s, %s},\n", text(parts[i]), word(restart, $2, "word on a restart"),
+            word(cause_action, $3, "action"), text($4)
+    }
 }
 
 END {
