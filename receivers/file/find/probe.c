@@ -2,6 +2,7 @@
 // Reads the beginnings and the ends of files, and asks what formats they are.
 #include "receivers/file/find/probe.h"
 
+#include "receivers/decode/forms/needles.h"
 #include "base/memory.h"
 #include "receivers/decode/format.h"
 #include "receivers/decode/formats.h"
