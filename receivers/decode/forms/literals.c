@@ -161,11 +161,7 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("nal er"), // "Internal error"
     HAS("nfs: s"),
     HAS("Lustre"),
-    // kernel_log/nic.c, kernel_log/amdgpu.c
-    HAS("WATCHD"),
-    HAS("C Link"), // "NIC Link is Down"
-    HAS("efinit"), // "link status definitely down"
-    HAS("mlx5_c"),
+    // kernel_log/amdgpu.c
     HAS("amdgpu"),
     HAS("by GPU"), // "HW Exception by GPU node-1", "Memory access fault by GPU node-1"
     // the beginning of an entry of `journalctl -o export`, of a container's line that is a part

@@ -202,6 +202,20 @@ size_t pattern_date_size(struct slice text, size_t at, struct pattern_memo *memo
     return memo->date_size;
 }
 
+// Whether the rest is the front of one of the things that the part takes: more may have followed.
+static bool is_front(const struct pattern_part *part, struct slice rest) {
+    if (rest.size == 0 || part->type == PATTERN_END)
+        return rest.size == 0;
+    if (part->type == PATTERN_LITERAL)
+        return text_begins(part->literal, rest);
+    if (part->type == PATTERN_SIGNAL)
+        return signal_is_front(rest);
+    for (uint16_t i = 0; part->type == PATTERN_CHOICE && i < part->count; i++)
+        if (text_begins(part->choices[i], rest))
+            return true;
+    return false;
+}
+
 // One part that is neither of type text nor an option.
 static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
     const struct pattern_part *part = &match->pattern->parts[i];
@@ -241,6 +255,14 @@ static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at
     }
 }
 
+static bool match_one(struct match *match, uint32_t i, uint32_t end, size_t *at) {
+    size_t from = *at;
+    if (match_part(match, i, end, at))
+        return true;
+    match->memo->ran_out |= is_front(&match->pattern->parts[i], text_from(match->text, from));
+    return false;
+}
+
 // Parts from..end, none of which is of type text.
 static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *at) {
     for (uint32_t i = from; i < end; i++) {
@@ -251,7 +273,7 @@ static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *
             if (match_run(match, i + 1, inner, &behind))
                 *at = behind;
             i = inner - 1;
-        } else if (!match_part(match, i, end, at)) {
+        } else if (!match_one(match, i, end, at)) {
             return false;
         }
     }
@@ -266,8 +288,10 @@ static bool find_run(struct match *match, uint32_t from, uint32_t end, size_t *a
             const char *found = text_position(text_from(match->text, place), first->literal);
             size_t to = found == NULL ? match->text.size : (size_t)(found - match->text.data);
             match->memo->steps += (to - place) / PATTERN_STEP_BYTES;
-            if (found == NULL)
+            if (found == NULL) {
+                match->memo->ran_out = true;
                 return false;
+            }
             place = to;
         }
         *behind = place;
@@ -300,6 +324,7 @@ bool pattern_match_again(const struct pattern *pattern, struct slice text, size_
     for (uint32_t i = 0; i < pattern->name_count; i++)
         values[i] = (struct slice){NULL, 0};
     size_t behind = at;
+    memo->ran_out = false;
     uint32_t i = run_end(pattern, 0);
     if (!match_run(&match, 0, i, &behind))
         return false;

@@ -25,8 +25,6 @@ static const struct word_row KERNEL_WORDS[] = {
     WORD("Machine Check Exception: ", machine_read_check),
     WORD("Machine check events logged", machine_read_checks),
     WORD("Memory failure: ", machine_read_page),
-    WORD("NETDEV WATCHDOG: ", nic_read_watchdog),
-    WORD("NIC Link is ", nic_read_link),
     WORD("Oops: ", machine_read_oops_line),
     WORD("Unable to handle kernel ", machine_read_oops),
     WORD("Watchdog detected hard LOCKUP", machine_read_hard_lockup),
@@ -36,8 +34,6 @@ static const struct word_row KERNEL_WORDS[] = {
     WORD("critical ", storage_read_critical),
     WORD("general protection", fault_read_protection),
     WORD("kernel BUG at ", machine_read_bug),
-    WORD("link status definitely ", nic_read_bond),
-    WORD("mlx5_core ", nic_read_mlx5),
     WORD("nfs: server ", storage_read_nfs),
     WORD("no available path - failing I/O", storage_read_no_path),
     WORD("nvme ", storage_read_nvme),
@@ -49,9 +45,9 @@ static const struct word_row KERNEL_WORDS[] = {
     WORD("unhandled ", fault_read_unhandled),
 };
 static const bool KERNEL_LETTERS[128] = {
-    ['B'] = true, ['D'] = true, ['E'] = true, ['I'] = true, ['K'] = true, ['L'] = true,
-    ['M'] = true, ['N'] = true, ['O'] = true, ['U'] = true, ['W'] = true, ['X'] = true,
-    ['a'] = true, ['c'] = true, ['g'] = true, ['k'] = true, ['l'] = true, ['m'] = true,
+    ['B'] = true, ['D'] = true, ['E'] = true, ['I'] = true, ['K'] = true,
+    ['L'] = true, ['M'] = true, ['O'] = true, ['U'] = true, ['W'] = true,
+    ['X'] = true, ['a'] = true, ['c'] = true, ['g'] = true, ['k'] = true,
     ['n'] = true, ['o'] = true, ['s'] = true, ['t'] = true, ['u'] = true,
 };
 static const struct word_table KERNEL_TABLE = {

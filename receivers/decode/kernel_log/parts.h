@@ -54,13 +54,6 @@ word_read storage_read_nfs;       // "nfs: server "
 word_read storage_read_lustre;    // "LustreError: "
 word_read storage_read_lustre_up; // "Lustre: "
 
-// nic.c: network cards. Source: Linux drivers/net/ethernet (mlx5 health.c, events.c, cmd.c; bnxt,
-// ice, i40e), net/sched/sch_generic.c, drivers/net/bonding; NVSentinel's documentation.
-word_read nic_read_mlx5;     // "mlx5_core "
-word_read nic_read_link;     // "NIC Link is "
-word_read nic_read_bond;     // "link status definitely "
-word_read nic_read_watchdog; // "NETDEV WATCHDOG: "
-
 // nvswitch.c: lines of fabricmanager.log. Source: NVIDIA's fabric manager guide; leptonai/gpud.
 word_read nvswitch_read_manager; // "detected NVSwitch "
 

@@ -128,7 +128,8 @@ struct trial {
 
 static bool has_form(const struct forms *forms, const struct form *form, struct slice message) {
     struct form_match match;
-    return forms_find(forms, text_until(message, '\n'), &match) && match.form == form;
+    return forms_find(forms, text_until(message, '\n'), &match) && match.form == form &&
+           !match.is_cut;
 }
 
 static void take_event(void *context, const struct event *event) {
