@@ -76,6 +76,16 @@ static size_t word_end(struct slice text, size_t at, const struct pattern_part *
     return at;
 }
 
+// At most as long as the kernel keeps it, up to the last place where what comes next stands.
+static size_t thread_end(struct slice text, size_t at, const struct pattern_part *next) {
+    enum { NAME_MAX_SIZE = 15 };
+    size_t end = text.size - at < NAME_MAX_SIZE ? text.size : at + NAME_MAX_SIZE;
+    bool is_followed = next != NULL && next->type == PATTERN_LITERAL;
+    while (is_followed && end > at && !text_begins(text_from(text, end), next->literal))
+        end--;
+    return end;
+}
+
 static size_t without_end(struct slice text, size_t from, size_t end, char stop) {
     return end > from && text.data[end - 1] == stop ? end - 1 : end;
 }
@@ -165,6 +175,8 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
                                                                                               : at;
     case PATTERN_WORD:
         return word_end(text, at, next);
+    case PATTERN_THREAD:
+        return thread_end(text, at, next);
     case PATTERN_LITERAL:
     case PATTERN_BLANKS:
     case PATTERN_CHOICE:
@@ -263,6 +275,13 @@ static bool match_one(struct match *match, uint32_t i, uint32_t end, size_t *at)
     return false;
 }
 
+// What was taken of an option that is not there.
+static void forget(struct match *match, uint32_t from, uint32_t end) {
+    for (uint32_t i = from; i < end; i++)
+        if (match->pattern->parts[i].name >= 0)
+            match->values[match->pattern->parts[i].name] = (struct slice){NULL, 0};
+}
+
 // Parts from..end, none of which is of type text.
 static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *at) {
     for (uint32_t i = from; i < end; i++) {
@@ -272,6 +291,8 @@ static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *
             uint32_t inner = i + 1 + part->count;
             if (match_run(match, i + 1, inner, &behind))
                 *at = behind;
+            else
+                forget(match, i + 1, inner);
             i = inner - 1;
         } else if (!match_one(match, i, end, at)) {
             return false;

@@ -166,11 +166,11 @@ static bool end_row(struct reader *reader) {
     if (form == NULL)
         return true;
     bool is_form = !form->is_prefix && !form->is_envelope;
-    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE) ? "message"
-                          : !form->is_envelope && form->text_count == 0          ? "text"
-                          : is_form && form->kind == OBSERVATION_NONE            ? "kind"
-                          : form->sample_count == 0                              ? "sample"
-                                                                                 : NULL;
+    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE)        ? "message"
+                          : !form->is_envelope && form->text_count == 0                 ? "text"
+                          : is_form && form->kind == OBSERVATION_NONE && !form->is_none ? "kind"
+                          : form->sample_count == 0                                     ? "sample"
+                                                                                        : NULL;
     if (missing == NULL)
         return true;
     reader->number = form->line;
@@ -380,7 +380,8 @@ static bool read_apart(struct reader *reader, struct slice value) {
 }
 
 static bool read_kind(struct reader *reader, struct slice value) {
-    return set_kind(reader, value, &reader->form->kind);
+    reader->form->is_none = slice_equal(value, SLICE("none"));
+    return reader->form->is_none || set_kind(reader, value, &reader->form->kind);
 }
 
 static bool read_where(struct reader *reader, struct slice value) {

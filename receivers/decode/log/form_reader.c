@@ -145,6 +145,8 @@ static bool has_all(const struct form_match *match) {
 }
 
 static enum read_result read_match(const struct form_match *match, struct reading *reading) {
+    if (match->form->is_none)
+        return READ_OTHER;
     if (match->is_cut || (match->form->is_whole && !has_all(match)))
         return reading_refuse(reading, DECODE_TRUNCATED, "the line breaks off");
     if (match->form->then_count > 0) {

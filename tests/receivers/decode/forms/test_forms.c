@@ -113,6 +113,10 @@ START_TEST(test_patterns) {
         {"died{? with signal {signal}} at {host}", "died with signal SIGKILL at n1",
          "signal=SIGKILL|host=n1"},
         {"by {signal}", "by Segmentation fault (core dumped)", "signal=Segmentation fault"},
+        {"died{? in {host}!}", "died in n1?", "host="},
+        {"{word:thread}[{rank}]", "a[b] c[12]", "word=a[b] c|rank=12"},
+        {"{word:thread}[{rank}]", "fifteen letters[12]", "word=fifteen letters|rank=12"},
+        {"{word:thread}[{rank}]", "sixteen  letters[12]", "-"},
         {"by {signal}", "by -11", "signal=-11"},
         {"by {signal}", "by 1000", "-"},
         {"{word=a|ab} x", "ab x", "word=ab"},
@@ -443,6 +447,8 @@ START_TEST(test_samples_are_checked) {
          "x: the sample gives nothing"},
         {" from kernel\n sample process 3 has gone\n gives rank=3\n",
          "x: the sample gives nothing"},
+        {" kind none\n sample process 3 has gone\n not process x has gone\n", NULL},
+        {" kind none\n sample process x has gone\n", "x: the sample says nothing of the row"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char source[512];
