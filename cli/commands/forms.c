@@ -185,7 +185,7 @@ static void print_event(void *context, const struct event *event) {
     if (event->kind != EVENT_OBSERVATION)
         return;
     const struct observation *seen = event->observation;
-    bool known = forms_find(trying->forms, text_until(seen->text, '\n'), &match) &&
+    bool known = forms_find(trying->forms, text_until(seen->text, '\n'), &match) && !match.is_cut &&
                  match.form->kind == seen->kind;
     trying->events++;
     buffer_append_format(out, "%llu\t", (unsigned long long)event->position);

@@ -166,11 +166,11 @@ static bool end_row(struct reader *reader) {
     if (form == NULL)
         return true;
     bool is_form = !form->is_prefix && !form->is_envelope;
-    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE) ? "message"
-                          : !form->is_envelope && form->text_count == 0          ? "text"
-                          : is_form && form->kind == OBSERVATION_NONE            ? "kind"
-                          : form->sample_count == 0                              ? "sample"
-                                                                                 : NULL;
+    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE)        ? "message"
+                          : !form->is_envelope && form->text_count == 0                 ? "text"
+                          : is_form && form->kind == OBSERVATION_NONE && !form->is_none ? "kind"
+                          : form->sample_count == 0                                     ? "sample"
+                                                                                        : NULL;
     if (missing == NULL)
         return true;
     reader->number = form->line;
@@ -339,7 +339,14 @@ static bool read_text(struct reader *reader, struct slice value) {
     return add_text(reader, value, true);
 }
 
+// Whose lines belong together is known of programs only.
+static bool fail_of_one_line(struct reader *reader, const char *at) {
+    return fail(reader, at, "a row `from kernel` is of one line, and has no `then`");
+}
+
 static bool read_then(struct reader *reader, struct slice value) {
+    if (reader->form->is_kernel)
+        return fail_of_one_line(reader, value.data);
     return add_text(reader, value, false);
 }
 
@@ -373,12 +380,33 @@ static bool read_apart(struct reader *reader, struct slice value) {
 }
 
 static bool read_kind(struct reader *reader, struct slice value) {
-    return set_kind(reader, value, &reader->form->kind);
+    reader->form->is_none = slice_equal(value, SLICE("none"));
+    return reader->form->is_none || set_kind(reader, value, &reader->form->kind);
 }
 
 static bool read_where(struct reader *reader, struct slice value) {
     reader->form->is_here = slice_equal(value, SLICE("here"));
     return reader->form->is_here || fail(reader, value.data, "`where` has one value: here");
+}
+
+static bool read_whole(struct reader *reader, struct slice value) {
+    reader->form->is_whole = slice_equal(value, SLICE("yes"));
+    return reader->form->is_whole || fail(reader, value.data, "`whole` is yes");
+}
+
+static bool read_from(struct reader *reader, struct slice value) {
+    reader->form->is_kernel = slice_equal(value, SLICE("kernel"));
+    if (reader->form->then_count > 0)
+        return fail_of_one_line(reader, value.data);
+    return reader->form->is_kernel || fail(reader, value.data, "`from` has one value: kernel");
+}
+
+static bool read_uptime(struct reader *reader, struct slice value) {
+    uint64_t seconds;
+    if (!text_number(value, 6, &seconds))
+        return fail(reader, value.data, "a number of seconds is needed");
+    reader->form->uptime_s = (uint32_t)seconds;
+    return true;
 }
 
 static bool read_above(struct reader *reader, struct slice value) {
@@ -521,25 +549,17 @@ static const struct {
 } FIELDS[] = {
 #define FIELD(rows, name)                                                                          \
     { {#name, sizeof(#name) - 1}, rows, read_##name }
-    FIELD(OF_TEXT, text),
-    FIELD(OF_PREFIX, again),
-    FIELD(OF_PREFIX, until),
-    FIELD(OF_PREFIX, escapes),
-    FIELD(OF_FORM, then),
-    FIELD(OF_FORM, becomes),
-    FIELD(OF_FORM, apart),
-    FIELD(OF_FORM, kind),
-    FIELD(OF_FORM, role),
-    FIELD(OF_FORM, where),
-    FIELD(OF_FORM, above),
-    FIELD(OF_FORM, cause),
-    FIELD(OF_FORM, set),
-    FIELD(OF_FORM, when),
-    FIELD(OF_ALL, source),
-    FIELD(OF_ALL, sample),
-    FIELD(OF_FORM, more),
-    FIELD(OF_ALL, gives),
-    {{"not", 3}, OF_ALL, read_not},
+    FIELD(OF_TEXT, text),    FIELD(OF_PREFIX, again),
+    FIELD(OF_PREFIX, until), FIELD(OF_PREFIX, escapes),
+    FIELD(OF_FORM, then),    FIELD(OF_FORM, becomes),
+    FIELD(OF_FORM, apart),   FIELD(OF_FORM, kind),
+    FIELD(OF_FORM, role),    FIELD(OF_FORM, where),
+    FIELD(OF_FORM, whole),   FIELD(OF_FORM, from),
+    FIELD(OF_FORM, uptime),  FIELD(OF_FORM, above),
+    FIELD(OF_FORM, cause),   FIELD(OF_FORM, set),
+    FIELD(OF_FORM, when),    FIELD(OF_ALL, source),
+    FIELD(OF_ALL, sample),   FIELD(OF_FORM, more),
+    FIELD(OF_ALL, gives),    {{"not", 3}, OF_ALL, read_not},
 #undef FIELD
 };
 enum { FIELD_COUNT = sizeof FIELDS / sizeof *FIELDS };

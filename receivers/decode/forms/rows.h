@@ -128,7 +128,12 @@ struct form {
     struct slice cause; // data NULL: none
     // The prefix is that of who tells, not of whom it is told; is_here: but both are on one host.
     bool is_report, is_here;
+    bool is_none;  // what it reads is no event
+    bool is_whole; // a line that ends within the text breaks off, and is refused
     bool is_owner; // it says whose the traceback is that comes below, and is no event by itself
+    // It is read in lines of the kernel only: programs may write the same words of other matters.
+    bool is_kernel;
+    uint32_t uptime_s; // … and only once the machine is up so long
     // Other lines may stand between its own.
     bool is_apart;
     bool is_builtin;

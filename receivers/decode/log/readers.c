@@ -24,7 +24,7 @@ const struct line_reader *const KERNEL_READERS[] = {
     &READER_OOM_IN_TWO_LINES,
     &READER_HARDWARE_ERROR,
     &READER_KERNEL_MESSAGES,
-    &READER_FORMS,
+    &READER_KERNEL_FORMS,
     NULL,
 };
 
