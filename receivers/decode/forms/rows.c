@@ -257,8 +257,9 @@ static bool read_role(struct reader *reader, struct slice value) {
     for (int i = 0; FORM_ROLES[i] != NULL; i++)
         if (slice_equal(slice_of(FORM_ROLES[i]), value)) {
             reader->form->role = value;
-            reader->form->is_report =
-                slice_equal(value, SLICE("report")) || slice_equal(value, SLICE("outside"));
+            reader->form->is_report = reader->form->is_report ||
+                                      slice_equal(value, SLICE("report")) ||
+                                      slice_equal(value, SLICE("outside"));
             return true;
         }
     return fail(reader, value.data,
@@ -377,8 +378,12 @@ static bool read_kind(struct reader *reader, struct slice value) {
 }
 
 static bool read_where(struct reader *reader, struct slice value) {
-    reader->form->is_here = slice_equal(value, SLICE("here"));
-    return reader->form->is_here || fail(reader, value.data, "`where` has one value: here");
+    struct form *form = reader->form;
+    form->is_agent = slice_equal(value, SLICE("agent"));
+    form->is_here = form->is_agent || slice_equal(value, SLICE("here"));
+    form->is_report = true;
+    return form->is_here || slice_equal(value, SLICE("elsewhere")) ||
+           fail(reader, value.data, "`where` is here, elsewhere or agent");
 }
 
 static bool read_above(struct reader *reader, struct slice value) {

@@ -126,8 +126,9 @@ struct form {
     enum observation_kind kind;
     struct slice role;  // data NULL: none
     struct slice cause; // data NULL: none
-    // The prefix is that of who tells, not of whom it is told; is_here: but both are on one host.
-    bool is_report, is_here;
+    // The prefix is that of who tells, not of whom it is told; is_here: but both are on one host;
+    // is_agent: it is no rank that tells, and tells of itself.
+    bool is_report, is_here, is_agent;
     bool is_owner; // it says whose the traceback is that comes below, and is no event by itself
     // Other lines may stand between its own.
     bool is_apart;

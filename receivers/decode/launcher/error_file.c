@@ -13,7 +13,7 @@
 #include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/tagged_keys.h"
 #include "receivers/decode/json/text.h"
-#include "receivers/decode/launcher/torchelastic.h"
+#include "receivers/decode/launcher/summary.h"
 #include "receivers/decode/line/frame.h"
 #include "receivers/decode/line/reading.h"
 

@@ -10,12 +10,29 @@
 #include "pipeline/model/event.h"
 #include "receivers/decode/app_log/exception.h"
 #include "receivers/decode/app_log/traceback.h"
-#include "receivers/decode/launcher/torchelastic.h"
 #include "receivers/decode/line/reading.h"
 
 #include <assert.h>
 
 enum { INDENT = 2 };
+
+bool launcher_number(struct slice *text, int64_t *number) {
+    struct slice rest = *text;
+    bool negative = text_skip_char(&rest, '-');
+    uint64_t value;
+    if (!text_take_number(&rest, 1, 18, &value))
+        return false;
+    *number = negative ? -(int64_t)value : (int64_t)value;
+    *text = rest;
+    return true;
+}
+
+void launcher_set_exit(int64_t code, struct reading *reading) {
+    if (code < 0)
+        reading_number(reading, FACT_SIGNAL, -code);
+    else
+        reading_number(reading, FACT_EXIT_CODE, code);
+}
 
 // "[0]:", alone on the line.
 static bool is_number(struct slice line) {

@@ -96,11 +96,14 @@ static void set_constant(struct reading *reading, const struct form_set *set) {
     }
 }
 
-static void begin_reading(const struct form_match *match, struct reading *reading) {
+static void begin_reading(const struct form_match *match, const struct frame *frame,
+                          struct reading *reading) {
     const struct form *form = match->form;
     reading_begin(reading, form->kind);
     reading->no_rank = form->is_report;
     reading->no_host = form->is_report && !form->is_here;
+    if (form->is_agent && frame->pid >= 0)
+        reading_number(reading, FACT_PID, frame->pid);
     for (uint32_t i = 0; i < form->set_count; i++)
         set_constant(reading, &form->sets[i]);
     if (form->role.data != NULL)
@@ -140,7 +143,7 @@ static enum read_result read_form(const struct frame *frame, struct slice messag
         return READ_NOT;
     if (match.form->then_count > 0)
         return READ_BEGIN;
-    begin_reading(&match, reading);
+    begin_reading(&match, frame, reading);
     return end_reading(match.form, reading);
 }
 
@@ -188,7 +191,7 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
     (void)cut;
     if (!forms_find(forms_of(frame), text_take_line(&text), &match))
         return READ_OTHER;
-    begin_reading(&match, reading);
+    begin_reading(&match, frame, reading);
     for (uint32_t next = 0; text.size > 0;) {
         struct slice values[PATTERN_NAMES_MAX];
         uint32_t found = find_then(match.form, next, text_take_line(&text), values);

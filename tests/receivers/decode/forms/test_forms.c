@@ -197,7 +197,7 @@ START_TEST(test_file_faults) {
         {ROW " kind nothing\n", 4, 7, "'nothing' is no kind"},
         {ROW " role mine\n", 4, 7, "a role is own"},
         {ROW " cause No\n", 4, 8, "a cause is a word"},
-        {ROW " where there\n", 4, 8, "one value: here"},
+        {ROW " where there\n", 4, 8, "here, elsewhere or agent"},
         {ROW " becomes abort\n", 4, 2, "stands behind a `then`"},
         {ROW " then ^x\n becomes no\n", 5, 10, "'no' is no kind"},
         {ROW " set signal\n", 4, 6, "set NAME=VALUE"},
