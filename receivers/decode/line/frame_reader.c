@@ -347,6 +347,8 @@ static void set_record(const struct journal_record *record, struct peel *peel,
         frame->program = record->program;
     if (record->origin != ORIGIN_UNKNOWN)
         frame->origin = record->origin;
+    if (record->level != LEVEL_NOT_SAID)
+        frame->level = record->level;
     peel->kernel = record->origin == ORIGIN_KERNEL;
     if (record->has_boot) {
         peel->has_uptime = true;
