@@ -9,9 +9,11 @@
 #include "pipeline/model/observation.h"
 #include "receivers/decode/app_log/cuda.h"
 #include "receivers/decode/app_log/killed.h"
+#include "receivers/decode/app_log/logged.h"
 #include "receivers/decode/app_log/rank_words.h"
 #include "receivers/decode/forms/meanings.h"
 #include "receivers/decode/forms/rows.h"
+#include "receivers/decode/line/head.h"
 
 #include <assert.h>
 
@@ -226,40 +228,13 @@ static void read_owner(struct slice text, const struct frame *frame, struct read
 
 // -- what a logger printed ------------------------------------------------------------------------
 
-static bool is_letter(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-// A level that loggers write, as a word of its own.
-static bool has_level(struct slice text) {
-    static const struct slice levels[] = {
-        {"ERROR", 5}, {"WARNING", 7}, {"CRITICAL", 8}, {"WARN", 4}};
-    for (size_t i = 0; i < COUNT(levels); i++) {
-        struct slice behind;
-        if (!text_find(text, levels[i], &behind))
-            continue;
-        const char *at = behind.data - levels[i].size;
-        bool begins = at == text.data || !is_letter(at[-1]);
-        if (begins && (behind.size == 0 || !is_letter(behind.data[0])))
-            return true;
-    }
-    return false;
-}
-
 // The launcher's own lines, and those of a lost child, come in front of what ends a process.
-static bool is_logged(struct slice before) {
+static bool is_logged(const struct frame *frame) {
+    struct slice before = frame->before;
     static const struct slice others[] = {
         {"torch.distributed.elastic", 25}, {"NCCL", 4}, {"encountered in worker", 21}};
-    return before.size > 0 && has_level(before) && !contains_any(before, others, COUNT(others));
-}
-
-// What a logger, or the exception itself, says of how the process goes on with it.
-static bool says_it_goes_on(struct slice text) {
-    static const struct slice words[] = {
-        {"skipping", 8}, {"skipped", 7},  {"ignoring", 8},    {"ignored", 7},
-        {"retrying", 8}, {"retry in", 8}, {"continuing", 10}, {"falling back", 12},
-    };
-    return contains_any(text, words, COUNT(words));
+    return frame->level != LEVEL_NOT_SAID || (before.size > 0 && logged_has_level(before) &&
+                                              !contains_any(before, others, COUNT(others)));
 }
 
 // Lines in front of a traceback after which the process goes on.
@@ -281,8 +256,8 @@ static bool may_be_fatal(struct slice first, const struct traceback *traceback,
     if (is_harmless_head(first))
         return false;
     if (traceback_line(first, false) != TRACEBACK_HEAD)
-        return true;
-    if (is_logged(frame->before) || has_level(text_until(first, '(')))
+        return frame->level == LEVEL_NOT_SAID;
+    if (is_logged(frame) || logged_has_level(text_until(first, '(')))
         return false;
     return !traceback_place(traceback->reason.place, &place) ||
            !text_find(place.file, SLICE("resource_tracker.py"), &behind);
@@ -323,8 +298,8 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
         if (!may_be_fatal(first, &traceback, frame))
             reading_yes_no(reading, FACT_FATAL, false);
         const struct raised *reason = &traceback.reason;
-        if (is_logged(frame->before) && traceback_line(first, false) == TRACEBACK_HEAD &&
-            (says_it_goes_on(frame->before) || says_it_goes_on(reason->message)))
+        if (is_logged(frame) && traceback_line(first, false) == TRACEBACK_HEAD &&
+            (logged_goes_on(frame->before) || logged_goes_on(reason->message)))
             reading_text(reading, FACT_STATE, SLICE("goes_on"));
         bool waits = traceback_goes_on(reason->message) && next_line(reason).size == 0;
         bool open = traceback.unfinished || (cut && (traceback.only_wrapped || waits));
@@ -427,7 +402,7 @@ static bool begins_traceback(struct slice message) {
     struct slice front = {message.data, (size_t)(behind.data - message.data) - 15};
     text_skip_blanks(&message);
     return text_begins(message, SLICE("Traceback")) || text_begins(message, SLICE("+ Exc")) ||
-           has_level(front);
+           logged_has_level(front);
 }
 
 static enum read_result read_head(const struct frame *frame, struct slice message,
@@ -440,15 +415,43 @@ static enum read_result read_head(const struct frame *frame, struct slice messag
     return harmless || begins_traceback(message) ? READ_BEGIN : READ_NOT;
 }
 
+// As the last line of a traceback has it.
+static struct slice raised_line(const struct raised *raised, struct arena *arena) {
+    if (!text_begins(text_from(raised->text, raised->type.size), SLICE("(")))
+        return raised->text;
+    return slice_of(arena_format(arena, "%.*s: %.*s", (int)raised->type.size, raised->type.data,
+                                 (int)raised->message.size, raised->message.data));
+}
+
+// Behind the head of a logger: whose it is may stand in that.
+static enum read_result read_logged(const struct frame *frame, struct slice message,
+                                    struct reading *reading) {
+    struct raised raised;
+    struct slice front;
+    uint64_t rank;
+    if (!logged_raised(message, frame->level, &raised, &front))
+        return READ_NOT;
+    enum read_result result = finish(raised_line(&raised, reading->arena), false, frame, reading);
+    if (result != READ_EVENT || reading->kind != EVENT_OBSERVATION)
+        return result;
+    reading_yes_no(reading, FACT_FATAL, false);
+    if (frame->rank == RANK_NONE && reading->rank == RANK_NONE && head_rank(front, &rank))
+        reading->rank = (int32_t)rank;
+    return result;
+}
+
 static enum read_result read_line(const struct frame *frame, struct slice message,
                                   struct reading *reading) {
     struct raised raised;
     if (!traceback_raised(message, false, &raised))
-        return READ_NOT;
+        return read_logged(frame, message, reading);
     // A name alone is one only where nothing else has it.
     bool interrupt = slice_equal(raised.type, SLICE("KeyboardInterrupt"));
     if (raised.message.size == 0 && !interrupt &&
         memchr(raised.type.data, '.', raised.type.size) == NULL)
+        return READ_NOT;
+    if (frame->level == LEVEL_BELOW_ERROR || logged_goes_on(message) ||
+        (frame->level == LEVEL_ERROR && logged_is_tried_again(message)))
         return READ_NOT;
     if (cuda_runs_on(raised.message))
         return READ_BEGIN;

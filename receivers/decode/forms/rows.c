@@ -79,6 +79,7 @@ static const struct {
     {{"program", 7}, TARGET_PROGRAM, PATTERN_NAME},
     {{"writer", 6}, TARGET_WRITER, PATTERN_NAME},
     {{"time", 4}, TARGET_TIME, PATTERN_TIME},
+    {{"level", 5}, TARGET_LEVEL, PATTERN_NAME},
 };
 enum { PLACE_COUNT = sizeof PLACES / sizeof *PLACES };
 
@@ -96,7 +97,7 @@ static bool place_type_of(struct slice name, enum pattern_type *type, char *word
     else
         snprintf(words, size,
                  "'%.*s' is no name of a prefix: rank, local_rank, task, pid, host, pod, "
-                 "namespace, container, address, program, writer, time",
+                 "namespace, container, address, program, writer, time, level",
                  (int)name.size, name.data);
     return i < PLACE_COUNT;
 }
@@ -559,6 +560,10 @@ static const struct {
     {{"path", 4}, TARGET_PATH},
     {{"needs", 5}, TARGET_NEEDS},
     {{"list", 4}, TARGET_LIST},
+    {{"level", 5}, TARGET_LEVEL},
+    {{"trace", 5}, TARGET_TRACE},
+    {{"raised", 6}, TARGET_RAISED},
+    {{"reason", 6}, TARGET_REASON},
 };
 enum { KEY_FIELD_COUNT = sizeof KEY_FIELDS / sizeof *KEY_FIELDS };
 
@@ -582,6 +587,19 @@ static bool add_path(struct reader *reader, enum form_target target, struct slic
     return true;
 }
 
+static bool read_scale(struct reader *reader, struct slice value) {
+    static const struct slice names[] = {[SCALE_SYSLOG] = {"syslog", 6},
+                                         [SCALE_OTLP] = {"otlp", 4},
+                                         [SCALE_PINO] = {"pino", 4},
+                                         [SCALE_PYTHON] = {"python", 6}};
+    for (size_t i = SCALE_SYSLOG; i < sizeof names / sizeof *names; i++)
+        if (slice_equal(value, names[i])) {
+            reader->form->scale = (enum form_scale)i;
+            return true;
+        }
+    return fail(reader, value.data, "`scale` is syslog, otlp, pino or python");
+}
+
 // "host  labels.node_name labels.hostname"
 static bool read_key_field(struct reader *reader, struct slice value) {
     struct slice name = reader->field;
@@ -594,6 +612,8 @@ static bool read_key_field(struct reader *reader, struct slice value) {
         reader->form->has_blank = slice_equal(value, SLICE("yes"));
         return reader->form->has_blank || fail(reader, value.data, "`blank` is yes");
     }
+    if (slice_equal(name, SLICE("scale")))
+        return read_scale(reader, value);
     while (i < KEY_FIELD_COUNT && !slice_equal(KEY_FIELDS[i].name, name))
         i++;
     if (i == KEY_FIELD_COUNT)
@@ -601,7 +621,8 @@ static bool read_key_field(struct reader *reader, struct slice value) {
             reader, name.data,
             "'%.*s' is no field of an envelope: message, time, arrived, zone, host, pod, "
             "namespace, container, address, program, transport, writer, pid, rank, "
-            "local_rank, stream, part, path, blank, needs, list, source, sample, gives, not",
+            "local_rank, stream, part, path, level, scale, trace, raised, reason, blank, needs, "
+            "list, source, sample, gives, not",
             (int)name.size, name.data);
     while (value.size > 0)
         if (!add_path(reader, KEY_FIELDS[i].target, take_field(&value)))

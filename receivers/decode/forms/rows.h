@@ -52,7 +52,7 @@ enum {
     FORM_LISTS_MAX = 3,       // of an envelope, one in another
     FORMS_MAX = 4096,         // rows of users, of all files together
     FORM_PREFIXES_MAX = 256,  // prefixes among them: each may be tried on each line
-    FORMS_PATHS_MAX = 1024,   // paths of all files
+    FORMS_PATHS_MAX = 2048,   // paths of all files
     FORMS_SIZE_MAX = 4 << 20, // bytes of a file
 };
 
@@ -73,6 +73,7 @@ enum form_target {
     TARGET_PROGRAM,
     TARGET_WRITER, // whoever that is
     TARGET_TIME,
+    TARGET_LEVEL,
     // Of envelopes.
     TARGET_MESSAGE,
     TARGET_STREAM,
@@ -82,7 +83,14 @@ enum form_target {
     TARGET_ARRIVED,   // when somebody read the line, for lines that say no time
     TARGET_NEEDS,     // must be there
     TARGET_LIST,      // an array of which each item is a record
+    // What an exception left that was logged: its traceback; else its type, and what it says.
+    TARGET_TRACE,
+    TARGET_RAISED,
+    TARGET_REASON,
 };
+
+// What numbers mean that stand for levels.
+enum form_scale { SCALE_NONE, SCALE_SYSLOG, SCALE_OTLP, SCALE_PINO, SCALE_PYTHON };
 
 // Where a part of an envelope stands: keys with a dot between two.
 struct form_path {
@@ -156,8 +164,9 @@ struct form {
     bool is_apart;
     bool is_builtin;
     bool is_prefix, is_envelope, is_meaning;
-    bool is_utc;    // its times are UTC where they say no zone
-    bool has_blank; // the blank behind a tag of syslog stands in front of the message
+    enum form_scale scale; // of an envelope: of its levels
+    bool is_utc;           // its times are UTC where they say no zone
+    bool has_blank;        // the blank behind a tag of syslog stands in front of the message
     // A prefix that other text may look like: it counts once three lines of a log had it, with two
     // different values.
     bool needs_again;

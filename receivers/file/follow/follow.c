@@ -140,8 +140,9 @@ static bool begin_as(struct follower *follower, struct tracked_file *file,
 
 // A log may stay shorter than what is looked at to tell one. What says nothing yet, or is no list
 // of lines, is waited for.
-static void guess_short(struct slice head, enum format_kind forced, struct format_guess *guess) {
-    struct format_guess whole = format_guess(head, true, forced);
+static void guess_short(struct slice head, enum format_kind forced, const struct forms *forms,
+                        struct format_guess *guess) {
+    struct format_guess whole = format_guess_by(head, true, forced, forms);
     bool is_known = whole.kind != FORMAT_UNKNOWN && whole.kind != FORMAT_BINARY;
     if (is_known && whole.layout == LAYOUT_LINES)
         *guess = whole;
@@ -176,9 +177,10 @@ static bool look_at_head(struct follower *follower, struct tracked_file *file,
         *head = (struct slice){to, got};
         *head = text_from(*head, file->passed_bytes == 0 ? text_mark(*head) : 0);
         enum format_kind forced = file_forced_format(follower->reader, slice_of(file->path));
-        *guess = format_guess(*head, got < size && follower->ending, forced);
+        const struct forms *forms = follower->reader->sink.known.forms;
+        *guess = format_guess_by(*head, got < size && follower->ending, forced, forms);
         if (!guess->decided && got < size && follower_is_finished(follower, file))
-            guess_short(*head, forced, guess);
+            guess_short(*head, forced, forms, guess);
         if (got < size)
             break;
     }

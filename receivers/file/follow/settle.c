@@ -163,7 +163,8 @@ static enum format_layout find_layout(struct file_reader *reader, struct slice p
         more = next_bytes(reader);
         enum format_kind forced = file_forced_format(reader, path);
         file_pass_filling(reader, forced);
-        guess = format_guess(window_rest(&reader->window), !more, forced);
+        guess =
+            format_guess_by(window_rest(&reader->window), !more, forced, reader->sink.known.forms);
     } while (!guess.decided);
     return guess.layout;
 }
