@@ -393,7 +393,14 @@ static enum block_step more_of_traceback(struct slice so_far, uint32_t count,
     return next == TRACEBACK_OTHER || next == TRACEBACK_TAIL ? BLOCK_PASS : BLOCK_TAKE;
 }
 
-// Alone on the line, or behind the level of a logger.
+// "Scheduler hit an exception: "
+static bool says_exception(struct slice front) {
+    bool is_said = front.size > 2 && memcmp(front.data + front.size - 2, ": ", 2) == 0;
+    return is_said && (memmem(front.data, front.size, "xception", 8) != NULL ||
+                       memmem(front.data, front.size, "rror", 4) != NULL);
+}
+
+// Alone on the line, behind the level of a logger, or behind words that say what follows.
 static bool begins_traceback(struct slice message) {
     struct slice behind;
     if (!text_find(message, SLICE("Traceback (most"), &behind) ||
@@ -402,7 +409,7 @@ static bool begins_traceback(struct slice message) {
     struct slice front = {message.data, (size_t)(behind.data - message.data) - 15};
     text_skip_blanks(&message);
     return text_begins(message, SLICE("Traceback")) || text_begins(message, SLICE("+ Exc")) ||
-           logged_has_level(front);
+           says_exception(front) || logged_has_level(front);
 }
 
 static enum read_result read_head(const struct frame *frame, struct slice message,
@@ -466,8 +473,11 @@ static enum block_step more_of_line(struct slice so_far, uint32_t count, const s
     return traceback_line(message, false) == TRACEBACK_TAIL ? BLOCK_TAKE : BLOCK_OVER;
 }
 
-const struct line_reader READER_TRACEBACK = {
-    .name = "traceback", .read = read_head, .more = more_of_traceback, .finish = finish};
+const struct line_reader READER_TRACEBACK = {.name = "traceback",
+                                             .bare = true,
+                                             .read = read_head,
+                                             .more = more_of_traceback,
+                                             .finish = finish};
 
 const struct line_reader READER_EXCEPTION = {
     .name = "exception", .read = read_line, .more = more_of_line, .finish = finish};
