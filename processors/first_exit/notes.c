@@ -213,14 +213,26 @@ static bool find_words(const struct observation *observation, struct slice *text
            observation_text(observation, FACT_ERROR, text);
 }
 
+// A call into a library of the fabric that failed: its error says little without its name.
+static bool is_call(const struct observation *observation, struct slice *call) {
+    return observation->kind == OBSERVATION_NCCL_ERROR &&
+           observation_fact(observation, FACT_ERROR) != NULL &&
+           observation_text(observation, FACT_OP, call) && text_begins(*call, SLICE("ibv_"));
+}
+
 // An exception of which two are told: what began it, and what ended the process.
 static void put_words(struct exit_note *note, const struct observation *observation,
                       struct arena *scratch) {
     struct slice type = SLICE(""), text = SLICE(""), last_type = SLICE(""), last = SLICE("");
     observation_text(observation, FACT_EXCEPTION, &type);
     note->text_size = 0;
-    if (!find_words(observation, &text) && observation_text(observation, FACT_HOSTS, &text))
+    bool found = find_words(observation, &text);
+    if (found && is_call(observation, &last))
+        text = slice_of(
+            arena_format(scratch, "%s: %s", arena_text(scratch, last), arena_text(scratch, text)));
+    if (!found && observation_text(observation, FACT_HOSTS, &text))
         note->text_size = put_hosts(note->text, NOTE_TEXT_MAX, text);
+    last = (struct slice){"", 0};
     observation_text(observation, FACT_LAST_EXCEPTION, &last_type);
     observation_text(observation, FACT_LAST_MESSAGE, &last);
     note->type_size = put_text(note->type, NOTE_TYPE_MAX, type);

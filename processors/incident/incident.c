@@ -16,6 +16,7 @@
 #include "processors/cluster/lasting.h"
 #include "processors/cluster/progress_log.h"
 #include "processors/cluster/row_bound.h"
+#include "processors/cluster/verdict_builder.h"
 #include "processors/incident/graph.h"
 
 #include <inttypes.h>
@@ -324,36 +325,19 @@ static void relate(struct incident_graph *graph, uint32_t index, struct verdict 
             add_related(verdict, graph->nodes[i].row, RELATION_SAME_INCIDENT);
 }
 
-static void add_attribute(struct verdict *verdict, const char *key, struct slice value,
-                          struct arena *arena) {
-    if (verdict->attribute_count == VERDICT_ATTRIBUTES_MAX)
-        return;
-    struct attribute *attributes =
-        arena_take(arena, (verdict->attribute_count + 1) * sizeof *attributes);
-    uint32_t at = 0;
-    while (at < verdict->attribute_count && strcmp(verdict->attributes[at].key, key) < 0) {
-        attributes[at] = verdict->attributes[at];
-        at++;
-    }
-    attributes[at] = (struct attribute){key, value};
-    for (uint32_t i = at; i < verdict->attribute_count; i++)
-        attributes[i + 1] = verdict->attributes[i];
-    verdict->attributes = attributes;
-    verdict->attribute_count++;
-}
-
 // -- how far the job came -------------------------------------------------------------------------
 
 static void add_number(struct verdict *verdict, const char *key, int64_t number,
                        struct arena *arena) {
     if (number >= 0)
-        add_attribute(verdict, key, slice_of(arena_format(arena, "%" PRId64, number)), arena);
+        verdict_add_attribute(verdict, key, slice_of(arena_format(arena, "%" PRId64, number)),
+                              arena);
 }
 
 static void add_text(struct verdict *verdict, const char *key, const char *text,
                      struct arena *arena) {
     if (text[0] != '\0')
-        add_attribute(verdict, key, slice_of(arena_format(arena, "%s", text)), arena);
+        verdict_add_attribute(verdict, key, slice_of(arena_format(arena, "%s", text)), arena);
 }
 
 // What is asked first after a failure. Of what a later start counts nothing is said. Live, a line
@@ -457,8 +441,8 @@ static void tell(struct incident *self, struct incident_graph *graph, struct bat
         uint32_t index = incident_graph_find(graph, row);
         bool is_root = graph->nodes[index].root == index;
         relate(graph, index, verdict, batch->arena);
-        add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
-                      batch->arena);
+        verdict_add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
+                              batch->arena);
         if (is_root)
             add_progress(self, verdict, batch->arena);
         uint64_t users = add_users(self, verdict, batch->arena);

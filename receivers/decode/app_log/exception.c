@@ -337,6 +337,11 @@ static bool is_remote_head(struct slice line) {
     return text_find(line, SLICE("ray::"), &behind) && text_find(behind, SLICE("(pid="), &behind);
 }
 
+static bool is_one_word(struct slice text) {
+    text = text_trim(text);
+    return text.size > 0 && memchr(text.data, ' ', text.size) == NULL;
+}
+
 // An exception was told: what may follow is the rest of its message, or one more of the chain.
 static enum block_step more_behind(struct slice last, uint32_t blanks, const struct frame *frame,
                                    struct slice message) {
@@ -367,8 +372,10 @@ static enum block_step more_behind(struct slice last, uint32_t blanks, const str
         // Of a group, behind its bar; else another exception.
         return message.data[0] == ' ' && text_find(message, SLICE("| "), &behind) ? BLOCK_TAKE
                                                                                   : BLOCK_OVER;
-    case TRACEBACK_OTHER:
-        break;
+    case TRACEBACK_OTHER: // a name that a colon announced
+        return blanks == 0 && traceback_goes_on(text_trim(last)) && is_one_word(message)
+                   ? BLOCK_LAST
+                   : BLOCK_OVER;
     }
     return BLOCK_OVER;
 }

@@ -128,8 +128,35 @@ static bool was_said(const struct reading *reading, const struct form_set *said)
     return false;
 }
 
+// Of a wait that names those who came ("1, 7, 0"): the lowest that is not among them is one of
+// those who did not.
+static void set_absent(struct reading *reading, struct slice came) {
+    enum { RANKS_MAX = 1024 };
+    bool is_there[RANKS_MAX + 1] = {false};
+    int64_t absent = 0;
+    uint64_t rank;
+    while (came.size > 0)
+        if (!text_take_number(&came, 1, 9, &rank))
+            came = text_from(came, 1);
+        else if (rank < RANKS_MAX)
+            is_there[rank] = true;
+    while (is_there[absent])
+        absent++;
+    if (absent < RANKS_MAX)
+        reading_number(reading, FACT_PEER_RANK, absent);
+}
+
+static void set_who_lacks(struct reading *reading) {
+    for (uint32_t i = 0; i < reading->fact_count; i++)
+        if (reading->facts[i].key == FACT_COUNTS && reading->what == OBSERVATION_PEER_LOST) {
+            set_absent(reading, reading->facts[i].text);
+            return;
+        }
+}
+
 // Behind all that the texts say.
 static enum read_result end_reading(const struct form *form, struct reading *reading) {
+    set_who_lacks(reading);
     for (uint32_t i = 0; i < form->when_count; i++)
         if (was_said(reading, &form->whens[i].said))
             set_constant(reading, &form->whens[i].set);
