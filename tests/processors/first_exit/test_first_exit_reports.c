@@ -113,7 +113,8 @@ START_TEST(a_watchdog_that_found_an_error_of_its_gpu_tells_of_its_rank) {
 END_TEST
 
 START_TEST(a_watchdog_says_whose_the_same_error_is) {
-    cry(OBSERVATION_CUDA_ERROR, "RuntimeError", "CUDA error: uncorrectable ECC error encountered");
+    cry(OBSERVATION_CUDA_ERROR, "RuntimeError",
+        "CUDA error: uncorrectable ECC error encountered, in f.cu:1");
     watch(1, "CUDA error: uncorrectable ECC error encountered");
     if (_i == 1)
         watch(2, "CUDA error: uncorrectable ECC error encountered");
