@@ -158,6 +158,8 @@ const uint8_t EXIT_NOTE_KINDS[] = {
     OBSERVATION_SLURM_NODE_FAILURE, OBSERVATION_SLURM_STATE, OBSERVATION_NODE_LOST,
     OBSERVATION_JOB_STOPPED, OBSERVATION_LAUNCH_FAILED, OBSERVATION_CONTAINER_TERMINATED,
     OBSERVATION_POD_DISRUPTION, OBSERVATION_NODE_CONDITION, OBSERVATION_PEER_LOST,
+    // on how many nodes a job runs
+    OBSERVATION_JOB_LAYOUT,
     // what only a victim says
     OBSERVATION_WATCHDOG_END, OBSERVATION_WATCHDOG_TERMINATED, OBSERVATION_NCCL_NET_ERROR,
     OBSERVATION_NCCL_PEER_CLOSED, OBSERVATION_NCCL_ERROR, OBSERVATION_PEER_CLOSED,
@@ -326,6 +328,16 @@ static void tell_of_peer(struct exit_note *note, const struct observation *obser
     note->flags &= ~(uint32_t)NOTE_VICTIM;
 }
 
+// On one node, as its launcher says, or as the place shows where its ranks meet.
+static bool is_of_one_node(const struct observation *observation) {
+    struct slice meeting;
+    int32_t nodes = number_of(observation, FACT_NODES);
+    if (nodes >= 0 || !observation_text(observation, FACT_MEETING, &meeting))
+        return nodes == 1;
+    text_skip(&meeting, SLICE("tcp://"));
+    return text_begins(meeting, SLICE("localhost")) || text_begins(meeting, SLICE("127."));
+}
+
 static void fill_note(struct exit_note *note, const struct event *event, bool victim,
                       struct arena *scratch) {
     const struct observation *observation = event->observation;
@@ -350,6 +362,8 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
     put_last_line(note, observation);
     if (observation->kind == OBSERVATION_PEER_LOST)
         tell_of_peer(note, observation);
+    if (observation->kind == OBSERVATION_JOB_LAYOUT && is_of_one_node(observation))
+        note->flags |= NOTE_ONE_NODE;
 }
 
 // -- the cluster ----------------------------------------------------------------------------------

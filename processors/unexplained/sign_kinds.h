@@ -69,4 +69,7 @@ SIGN(JOB_CONDITION, ENDS, "Kubernetes says that {job} is {condition}[: {reason}]
 SIGN(HEALTH_EVENT, OF_NODE | STATE, "{*}")
 // Machines
 SIGN(NODE_FAULT, OF_NODE, "{*}")
+// No failures by themselves
+SIGN(CONNECT_FAILED, FOLLOWS | BESIDE, "{*}")
+SIGN(JOB_LAYOUT, BESIDE, SIGN_MEETS "{meeting}")
 #undef SIGN

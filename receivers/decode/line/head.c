@@ -78,8 +78,7 @@ static void name_writer(struct peel *peel, struct slice head) {
     peel_named(peel, (struct slice){(const char *)&hash, sizeof hash}, "head");
 }
 
-// "rank 3", "rank=3", "Rank3" in the head; that of a process group or of a node is another number.
-static bool find_rank(struct slice head, uint64_t *rank) {
+bool head_rank(struct slice head, uint64_t *rank) {
     struct slice rest = head;
     if (memmem(head.data, head.size, "[PG ", 4) != NULL)
         return false;
@@ -132,6 +131,6 @@ void head_peel(struct peel *peel, struct head_seen *seen) {
     if (size > 0 && seen->names)
         name_writer(peel, (struct slice){line.data, size});
     if (size > 0 && peel->frame->rank == RANK_NONE &&
-        find_rank((struct slice){line.data, size}, &rank))
+        head_rank((struct slice){line.data, size}, &rank))
         peel->frame->rank = (int32_t)rank;
 }

@@ -23,3 +23,5 @@ struct head_seen {
 // with such a head on it names the writer, without the time that stands in it; a rank that stands
 // in it is the writer's. O(HEAD_SIZE_MAX)
 void head_peel(struct peel *peel, struct head_seen *seen);
+// "rank 3", "rank=3", "Rank3" in a head; that of a process group or of a node is another number.
+bool head_rank(struct slice head, uint64_t *rank);
