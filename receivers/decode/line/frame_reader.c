@@ -6,11 +6,11 @@
 // for each state of a bar that overwrites itself. So a line costs O(line), whatever is in it.
 #include "receivers/decode/line/frame_reader.h"
 
-#include "receivers/decode/forms/rows.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "receivers/decode/forms/forms.h"
 #include "receivers/decode/forms/needles.h"
+#include "receivers/decode/forms/rows.h"
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/line/carrier.h"
