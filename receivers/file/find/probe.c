@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <zlib.h>
 
 enum { PART_MAX = 128 * 1024 };
 
@@ -38,8 +39,24 @@ static bool is_numbered(struct slice ending) {
     return text_number(ending, 12, &number);
 }
 
+// "log.2026-11-20", "log-20261120", as loggers and logrotate name what is over; multilog's
+// "@4000….s".
+static bool is_dated(struct slice name) {
+    size_t digits = 0, at = name.size;
+    if (name.size > 0 && name.data[0] == '@')
+        return true;
+    for (; at > 0 && (text_is_digit(name.data[at - 1]) || strchr("-_T", name.data[at - 1])); at--)
+        digits += text_is_digit(name.data[at - 1]);
+    return at > 0 && at < name.size && digits >= 8 && digits <= 14;
+}
+
 bool probe_suits(struct slice name) {
-    static const char *const endings[] = {"txt", "text", "csv", "xml"};
+    static const char *const endings[] = {"txt", "text", "csv", "xml", "ndjson"};
+    static const struct slice packed = {".gz", 3};
+    if (name.size > packed.size && slice_equal(text_from(name, name.size - packed.size), packed))
+        name.size -= packed.size;
+    if (is_dated(name))
+        return true;
     struct slice ending = ending_of(name);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (slice_equal(ending, slice_of(endings[i])))
@@ -71,13 +88,31 @@ static struct slice read_at(int descriptor, char *text, uint64_t offset) {
     return (struct slice){text, got > 0 ? (size_t)got : 0};
 }
 
+// The beginning of what is packed by gzip, in `room` of PART_MAX bytes; empty: it is wrong.
+static struct slice unpack(struct slice packed, char *room) {
+    enum { GZIP_WINDOW = 15 + 16 };
+    z_stream stream = {.next_in = (unsigned char *)(uintptr_t)packed.data,
+                       .avail_in = (unsigned)packed.size,
+                       .next_out = (unsigned char *)room,
+                       .avail_out = PART_MAX};
+    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+        return (struct slice){room, 0};
+    (void)inflate(&stream, Z_SYNC_FLUSH);
+    size_t size = PART_MAX - stream.avail_out;
+    inflateEnd(&stream);
+    return (struct slice){room, size};
+}
+
 static bool holds_input(const char *path, uint64_t size) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
         return false;
     char *text = memory_take(2 * (size_t)PART_MAX);
     struct slice head = read_at(descriptor, text, 0), ends = {text, 0};
-    if (size > PART_MAX)
+    bool is_packed = head.size > 2 && memcmp(head.data, "\x1f\x8b", 2) == 0;
+    if (is_packed)
+        head = unpack(head, text + PART_MAX);
+    else if (size > PART_MAX)
         ends = read_at(descriptor, text + PART_MAX, size - PART_MAX);
     bool holds = head.size > 0 && hold_input(head, ends);
     memory_give(text);

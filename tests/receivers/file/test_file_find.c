@@ -264,6 +264,23 @@ START_TEST(names_that_say_little) {
 }
 END_TEST
 
+// What was rotated by date, and what is packed.
+START_TEST(rotated_and_packed_are_asked) {
+    static const char *const include[] = {"d"};
+    fixture_run("mkdir -p d/m");
+    fixture_run("echo 'RuntimeError: CUDA error: out of memory' > d/train.log-20261120");
+    fixture_run("cp d/train.log-20261120 d/train.log.2026-11-20");
+    fixture_run("cp d/train.log-20261120 d/x.ndjson");
+    fixture_run("cp d/train.log-20261120 d/m/@4000000065b1d2c30a1b2c3d.s");
+    fixture_run("gzip -c < d/x.ndjson > d/run.log.2.gz && gzip -c < d/x.ndjson > d/x.txt.gz");
+    fixture_run("echo nothing | gzip -c > d/y.txt.gz");
+    check_found(include, 1, NULL, 0,
+                "d/m/@4000000065b1d2c30a1b2c3d.s d/run.log.2.gz d/train.log-20261120 "
+                "d/train.log.2026-11-20 d/x.ndjson d/x.txt.gz");
+    rig_free(&rig);
+}
+END_TEST
+
 // A file that held nothing is asked again when it has doubled.
 START_TEST(a_file_that_grows_is_asked_again) {
     static const char *const include[] = {"d"};
@@ -531,6 +548,7 @@ int main(void) {
     tcase_add_test(find, a_dump_without_its_sink);
     tcase_add_test(find, a_dump_beside_its_sink_is_left_out);
     tcase_add_test(find, broken_manifests_are_ignored);
+    tcase_add_test(find, rotated_and_packed_are_asked);
     tcase_add_test(find, a_search_again_sees_what_is_new);
     suite_add_tcase(suite, find);
     SRunner *runner = srunner_create(suite);
