@@ -17,10 +17,29 @@ static int64_t modified_ns(const struct stat *about) {
     return (int64_t)about->st_mtim.tv_sec * 1000000000 + about->st_mtim.tv_nsec;
 }
 
+// Editors of Windows put a mark before the text, and may write two bytes for each character.
+static size_t drop_mark(char *text, size_t size) {
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t length = sizeof mark - 1;
+    if (size < length || memcmp(text, mark, length) != 0)
+        return size;
+    memmove(text, text + length, size - length);
+    return size - length;
+}
+
+static bool is_utf_16(const char *text, size_t size) {
+    return size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0 ||
+                         (text[0] == '\0') != (text[1] == '\0'));
+}
+
 static enum status check_text(char *text, size_t size, const char *path, struct error *error) {
     if (size > HTTP_TOKEN_SIZE_MAX)
         return error_set(error, STATUS_CONFIG, "the token file %s is longer than %d bytes", path,
                          HTTP_TOKEN_SIZE_MAX);
+    if (is_utf_16(text, size))
+        return error_set(error, STATUS_CONFIG,
+                         "the token file %s is UTF-16: write it as UTF-8 or ASCII", path);
+    size = drop_mark(text, size);
     while (size > 0 && strchr("\r\n \t", text[size - 1]) != NULL)
         size--;
     text[size] = '\0';

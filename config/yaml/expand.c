@@ -113,7 +113,8 @@ static int file_open(const char *path, struct expansion *expansion) {
     return file;
 }
 
-// The newline that editors put at a file's end is not part of the value.
+// The newline that editors put at a file's end, and the mark of UTF-8 at its beginning, are not
+// part of the value.
 static void file_text_append(struct expansion *expansion, const char *path, struct slice text) {
     if (text.size > DOCUMENT_FILE_VALUE_MAX) {
         EXPANSION_PROBLEM(expansion, "file '%.200s' is longer than %d bytes", path,
@@ -122,6 +123,9 @@ static void file_text_append(struct expansion *expansion, const char *path, stru
     }
     if (text.size > 0 && text.data[text.size - 1] == '\n')
         text.size -= text.size > 1 && text.data[text.size - 2] == '\r' ? 2 : 1;
+    static const struct slice mark = {"\xef\xbb\xbf", 3};
+    if (text.size >= mark.size && memcmp(text.data, mark.data, mark.size) == 0)
+        text = (struct slice){text.data + mark.size, text.size - mark.size};
     if (memchr(text.data, '\0', text.size) != NULL)
         EXPANSION_PROBLEM(expansion, "file '%.200s' holds a zero byte; it must be text", path);
     else

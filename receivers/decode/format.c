@@ -15,6 +15,7 @@
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/launcher/error_file.h"
+#include "receivers/decode/line/utf16.h"
 #include "receivers/decode/split.h"
 #include "receivers/decode/tagged/tagged.h"
 
@@ -502,8 +503,7 @@ static struct format_guess guess_kind(struct slice head, bool final, const struc
     if (head.size >= 2 && memcmp(head.data, "\x1f\x8b", 2) == 0)
         return decided(FORMAT_GZIP, LAYOUT_LINES);
     // UTF-16, of which the reader of lines tells what is to be done.
-    if (hints->forced == FORMAT_UNKNOWN && head.size >= 2 &&
-        (memcmp(head.data, "\xff\xfe", 2) == 0 || memcmp(head.data, "\xfe\xff", 2) == 0))
+    if (hints->forced == FORMAT_UNKNOWN && utf16_told(head) != UTF16_NOT)
         return decided(FORMAT_LOG, LAYOUT_LINES);
     bool may_be_pickle = hints->forced == FORMAT_UNKNOWN || hints->forced == FORMAT_FLIGHT_RECORDER;
     if (may_be_pickle && head.size >= 2 && head.data[0] == '\x80' && head.data[1] >= 2 &&

@@ -63,6 +63,12 @@ static void say_nothing(const struct scrape_receiver *receiver, struct scrape_ta
               (unsigned long long)counts->other);
 }
 
+// Whether the server said how much comes, so that a whole answer is known to be one.
+static bool is_counted(const struct http_client *client) {
+    return http_client_header(client, "Content-Length").size > 0 ||
+           begins_as(http_client_header(client, "Transfer-Encoding"), "chunked");
+}
+
 // NULL: its samples are in the feed.
 static const char *take_text(struct scrape_receiver *receiver, struct scrape_target *target,
                              struct slice text, bool open_metrics) {
@@ -72,7 +78,8 @@ static const char *take_text(struct scrape_receiver *receiver, struct scrape_tar
                                  .node = target->node,
                                  .node_label =
                                      label == NULL ? (struct slice){NULL, 0} : slice_of(label),
-                                 .otherwise = slice_of(target->host)};
+                                 .otherwise = slice_of(target->host),
+                                 .counted = is_counted(target->client)};
     struct scrape_counts *counts = &receiver->split.counts;
     receiver->at_hand = target;
     receiver->split.refused = on_refused;

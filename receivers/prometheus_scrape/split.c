@@ -68,12 +68,14 @@ static struct slice first_series(struct slice text) {
     return (struct slice){NULL, 0};
 }
 
-static const char *what_is_wrong(struct slice text, bool open_metrics, struct arena *arena) {
+static const char *what_is_wrong(const struct scrape_text *scrape, bool open_metrics,
+                                 struct arena *arena) {
+    struct slice text = scrape->text;
     if (text.size == 0)
         return "the answer is empty";
     if (memchr(text.data, '\0', text.size) != NULL)
         return "the answer is not text";
-    if (text.data[text.size - 1] != '\n' && !(open_metrics && text.size >= 5))
+    if (text.data[text.size - 1] != '\n' && !scrape->counted && !(open_metrics && text.size >= 5))
         return "the answer breaks off inside a line";
     if (open_metrics) {
         struct slice end = text_trim(text);
@@ -203,7 +205,7 @@ const char *scrape_split_text(struct scrape_split *split, const struct scrape_te
                               bool open_metrics) {
     assert(scrape->time_ns != 0 && scrape->otherwise.size > 0);
     begin(split, scrape);
-    const char *wrong = what_is_wrong(scrape->text, open_metrics, &split->arena);
+    const char *wrong = what_is_wrong(scrape, open_metrics, &split->arena);
     if (wrong == NULL)
         take_lines(split, scrape->text);
     return wrong;

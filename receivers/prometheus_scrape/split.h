@@ -21,6 +21,7 @@ struct scrape_text {
     struct slice node;       // of all that it says, whatever labels say; empty: labels tell
     struct slice node_label; // the label that tells; empty: those that exporters are known to set
     struct slice otherwise;  // the node when nothing tells; not empty
+    bool counted;            // all that was to come is there: the last line may lack its line end
 };
 
 struct scrape_counts {

@@ -70,12 +70,24 @@ static bool give(const struct body *body, struct body_record *record, struct sli
     return true;
 }
 
+// The states of a bar that overwrites itself for long are no one record: as many as fit.
+static struct slice take_states(struct body *body, struct slice line) {
+    if (line.size <= body->record_max)
+        return line;
+    const char *end = memrchr(line.data, '\r', body->record_max + 1);
+    if (end == NULL || end == line.data)
+        return line;
+    body->rest = (struct slice){end, (size_t)(body->bytes.data + body->bytes.size - end)};
+    return (struct slice){line.data, (size_t)(end - line.data)};
+}
+
 static bool next_line(struct body *body, struct body_record *record) {
     while (body->rest.size > 0) {
         body->rest = text_from(body->rest, text_filling(body->rest));
         struct slice line = text_take_line(&body->rest);
         if (line.size > 0 && line.data[line.size - 1] == '\r')
             line.size--;
+        line = take_states(body, line);
         if ((line.size > 0 && (unsigned char)line.data[0] > ' ') || !text_is_blank(line))
             return give(body, record, line);
     }

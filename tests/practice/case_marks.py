@@ -4,7 +4,7 @@ import os
 
 from case_holes import events
 from ports import free_port
-from world import Live, post, telemetry, write
+from world import Live, analyze, post, telemetry, write
 
 MARK = b"\xef\xbb\xbf"
 
@@ -25,3 +25,17 @@ def case_marks(suite, folder):
         post(port, MARK + lines[0])
         suite.checks.check(live.wait(lambda: live.accepted() >= 2 * len(lines) + 1), "posted")
         live.stop(suite.checks, "marks")
+
+
+def case_utf_16(suite, folder):
+    """Logs and telemetry in UTF-16, with its mark and without: they are named as what they are."""
+    text = b"RuntimeError: CUDA out of memory\n" + b"".join(telemetry(0)[:3])
+    for name, mark in (("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")):
+        for begin in (mark, b""):
+            data = begin + text.decode().encode(name)
+            path = write(os.path.join(folder, name + ("" if begin else "-bare") + ".log"), data)
+            found = analyze(suite.binary, path, "--verbose", output="text")
+            told = found.text() + found.errors()
+            wanted = "UTF-16," if begin else "UTF-16 without a mark"
+            suite.checks.check("the log is " + wanted in told,
+                               "%s, mark %r: %s" % (name, begin, told[-400:]))

@@ -113,6 +113,16 @@ def cut_off(handler):
     handler.close_connection = True
 
 
+def uncounted(handler, text):
+    """Whether it is all of it nobody can tell."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", TEXT)
+    handler.send_header("Connection", "close")
+    handler.end_headers()
+    handler.wfile.write(text.encode())
+    handler.close_connection = True
+
+
 def never_ends(handler):
     handler.send_response(200)
     handler.send_header("Content-Type", TEXT)
@@ -136,7 +146,7 @@ FAILING = {
     "garbage": (lambda h: send(h, bytes(range(256)) * 8), "not text"),
     "slow": (lambda h: time.sleep(60), "imed out"),
     "cut off": (cut_off, "cut off"),
-    "half a line": (lambda h: send(h, gpu_text()[:-1]), "inside a line"),
+    "half a line": (lambda h: uncounted(h, gpu_text()[:-1]), "inside a line"),
     "open metrics without an end": (
         lambda h: send(h, gpu_text(), kind="application/openmetrics-text; version=1.0.0"), "# EOF"),
     "endless": (never_ends, "max_scrape_size"),
@@ -271,7 +281,7 @@ def check_tls_and_token(checks, binary, folder):
 
     def answer(handler):
         right = handler.headers.get("Authorization") == "Bearer " + known[0]
-        send(handler, gpu_text() if right else "who are you?", 200 if right else 401)
+        send(handler, gpu_text()[:-1] if right else "who are you?", 200 if right else 401)
     exporter, stranger = Exporter(answer, pair), Exporter(answer, other)
     with Culprit(binary, folder, endpoints=[exporter.url, stranger.url], node="n1",
                  interval="3s", timeout="3s",

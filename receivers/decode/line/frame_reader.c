@@ -19,6 +19,7 @@
 #include "receivers/decode/line/place.h"
 #include "receivers/decode/line/prefix.h"
 #include "receivers/decode/line/transport.h"
+#include "receivers/decode/line/utf16.h"
 #include "receivers/decode/line/writer.h"
 
 #include <assert.h>
@@ -806,11 +807,16 @@ static bool hold_record(struct frame_reader *reader, struct slice line, uint64_t
 // The first line tells of an encoding that nobody reads here.
 static void begin_source(struct frame_reader *reader, struct slice line) {
     reader->begun = true;
-    if (text_begins(line, SLICE("\xff\xfe")))
-        reader->encoding =
-            "the log is UTF-16, little-endian: convert it to UTF-8 (`iconv -f UTF-16`)";
-    else if (text_begins(line, SLICE("\xfe\xff")))
-        reader->encoding = "the log is UTF-16, big-endian: convert it to UTF-8 (`iconv -f UTF-16`)";
+    static const char *const ENCODINGS[] = {
+        [UTF16_NOT] = NULL,
+        [UTF16_LITTLE] =
+            "the log is UTF-16, little-endian: convert it to UTF-8 (`iconv -f UTF-16`)",
+        [UTF16_BIG] = "the log is UTF-16, big-endian: convert it to UTF-8 (`iconv -f UTF-16`)",
+        [UTF16_BARE] =
+            "the log is UTF-16 without a mark: convert it to UTF-8 (`iconv -f UTF-16LE` "
+            "or UTF-16BE)",
+    };
+    reader->encoding = ENCODINGS[utf16_told(line)];
 }
 
 static bool is_empty_in_utf16(struct slice line) {

@@ -261,7 +261,23 @@ START_TEST(token_files) {
     ck_assert_int_eq(http_client_open(&client, &options, &error), STATUS_CONFIG);
     check_message("white space");
     check_silent("two words");
-    write_text(path, "first-token\n");
+    for (int big = 0; big < 2; big++) { // as editors of Windows write it
+        FILE *file = fopen(path, "wb");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_uint_eq(fwrite(big ? "\0t\0o\0k" : "t\0o\0k\0", 1, 6, file), 6);
+        fclose(file);
+        ck_assert_int_eq(http_client_open(&client, &options, &error), STATUS_CONFIG);
+        check_message("is UTF-16");
+    }
+    write_text(path, "\xff\xfe");
+    ck_assert_int_eq(http_client_open(&client, &options, &error), STATUS_CONFIG);
+    check_message("is UTF-16");
+    write_text(path, "\xef\xbb\xbf\r\n");
+    ck_assert_int_eq(http_client_open(&client, &options, &error), STATUS_CONFIG);
+    check_message("is empty");
+    write_text(path,
+               "\xef\xbb\xbf"
+               "first-token\r\n");
     open_with(&options);
     ck_assert_int_eq(post("x"), HTTP_OK);
     ck_assert_str_eq(sink_header(&sink.requests[0], "Authorization"), "Bearer first-token");

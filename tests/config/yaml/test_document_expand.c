@@ -116,6 +116,7 @@ START_TEST(files) {
     file_expands("a: b$c", 6, "a: b$c");
     file_expands("", 0, "");
     file_expands("\n", 1, "");
+    file_expands("\xef\xbb\xbfsecret\r\n", 11, "secret");
     file_with("a\0b", 3);
     expansion_fails(arena_format(&arena, "${file:%s}", path),
                     arena_format(&arena, "file '%s' holds a zero byte; it must be text", path));

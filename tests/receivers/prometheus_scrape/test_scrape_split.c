@@ -207,6 +207,12 @@ START_TEST(half_a_scrape_is_none) {
     }
     ck_assert_ptr_nonnull(read_as((struct scrape_text){.text = {"up 1\n\0\n", 7}}, false));
     ck_assert_ptr_null(read_as((struct scrape_text){.text = SLICE("up 1\n# EOF")}, true));
+    // Of an answer that is known to be whole the last line may have no end.
+    struct scrape_text counted = {.text = SLICE("up 1\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} 61"),
+                                  .counted = true};
+    ck_assert_ptr_null(read_as(counted, false));
+    counts_are(1, 1, 0);
+    ck_assert_ptr_nonnull(read_as(counted, true));
     ck_assert_ptr_null(
         read_as((struct scrape_text){.text = SLICE("{\"my.up\"} 1\n# EOF\n")}, true));
     counts_are(0, 1, 0);
