@@ -2,6 +2,7 @@
 // Makes, finds and gives up the places of followed files. Names are made once a file.
 #include "receivers/file/follow/place.h"
 
+#include "base/hash/hash.h"
 #include "base/memory.h"
 #include "pipeline/component/feed.h"
 
@@ -90,9 +91,10 @@ void places_remember(struct restored_places *known, struct track_table *table) {
 static bool is_taken(const struct track_table *table, const struct source *place) {
     if (feed_source_restored(place).number != 0)
         return true;
-    const struct track_former *former;
-    for (uint32_t i = 0; (former = track_former_at(table, i)) != NULL; i++)
-        if (former->place == place)
+    uint64_t hash = hash_slice(place_path(place));
+    uint32_t probe = 0, number;
+    while ((number = hash_index_next(&table->formers_by_path, hash, &probe)) != HASH_INDEX_NONE)
+        if (track_former_of(table, number)->place == place)
             return true;
     return false;
 }
@@ -138,6 +140,7 @@ void place_open(struct track_table *table, struct restored_places *known,
     file->restored = position_read(&at);
     file->stream.generation = file->restored.generation;
     place_renew(table, file);
+    track_know_head(table, file);
     assert(file->stream.place != NULL);
 }
 
