@@ -91,10 +91,8 @@ void places_remember(struct restored_places *known, struct track_table *table) {
 static bool is_taken(const struct track_table *table, const struct source *place) {
     if (feed_source_restored(place).number != 0)
         return true;
-    uint64_t hash = hash_slice(place_path(place));
-    uint32_t probe = 0, number;
-    while ((number = hash_index_next(&table->formers_by_path, hash, &probe)) != HASH_INDEX_NONE)
-        if (track_former_of(table, number)->place == place)
+    for (uint32_t i = 0; i < table->former_count; i++)
+        if (track_former_of(table, table->former_number + i)->place == place)
             return true;
     return false;
 }

@@ -141,7 +141,7 @@ START_TEST(the_end_only) {
     rig.config.start_at = START_END;
     rig_run(&rig);
     // Said at the end of the first search, which has noted how long the files are.
-    rig_await_note(&rig, "d: not read: README.md", "not those of");
+    rig_await_note(&rig, "d: not read: README.md", "is that of");
     write_text("d/a.jsonl", "a", first + 10);
     write_text("d/a.jsonl", "a", "\n");
     append_records("d/empty.jsonl", 2, 2);
@@ -158,7 +158,7 @@ START_TEST(positions_count_what_was_passed) {
     rig_init(&rig, include, 1);
     rig.config.start_at = START_END;
     rig_run(&rig);
-    rig_await_note(&rig, ".: not read: README.md", "not those of");
+    rig_await_note(&rig, ".: not read: README.md", "is that of");
     append_records("a.jsonl", 70001, 70002);
     rig_await(&rig, 2);
     rig_stop(&rig);
@@ -565,7 +565,7 @@ START_TEST(what_is_not_telemetry_is_noted_once) {
     rig_await(&rig, 1);
     write_text("a.json", "a", "{\"schema\": \"culprit.verdict.v1\"}\n");
     write_text("README.md", "w", "x");
-    rig_await_note(&rig, ".: not read: README.md", "not those of");
+    rig_await_note(&rig, ".: not read: README.md", "is that of");
     append_records("b.jsonl", 2, 2);
     rig_await(&rig, 2);
     rig_stop(&rig);
