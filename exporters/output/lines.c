@@ -3,7 +3,8 @@
 //
 // Lines are appended and synced; a failure cuts the file back to where it stood. Before a line that
 // would pass max_size the file is renamed to PATH.1, PATH.1 to PATH.2 and so on, and a new one is
-// begun. What of a failed request went into files for good is told as taken.
+// begun. A file that somebody else renamed or removed is left, and a new one begun in its place.
+// What of a failed request went into files for good is told as taken.
 #include "exporters/output/parts.h"
 
 #include "base/log.h"
@@ -156,7 +157,8 @@ static enum status lines_append(struct output *output, struct slice bytes, size_
                                 struct error *error) {
     *taken = 0;
     struct stat about;
-    enum status status = output->descriptor < 0 ? lines_reopen(output, error) : STATUS_OK;
+    file_check(output);
+    enum status status = output->descriptor < 0 ? lines_open(output, error) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     if (output->cut_pending)

@@ -5,6 +5,7 @@
 // (lines.c); a document is replaced (document.c). Nothing is buffered here.
 #include "exporters/output/parts.h"
 
+#include "base/file_identity.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -91,6 +92,22 @@ enum status file_open(struct output *output, int flags, struct error *error) {
     return STATUS_OK;
 }
 
+void file_check(struct output *output) {
+    struct stat about, now;
+    if (output->descriptor < 0 || fstat(output->descriptor, &about) != 0 || !S_ISREG(about.st_mode))
+        return;
+    bool there = stat(output->path, &now) == 0;
+    if (there ? file_identity_equal(file_identity_of(&about), file_identity_of(&now))
+              : errno != ENOENT)
+        return;
+    log_write(LOG_INFO, (struct log_site){"C3106", output->options.site},
+              "%s: it was %s while culprit wrote to it; what comes goes to the file of that name",
+              output->path, there ? "replaced" : "moved away or removed");
+    close(output->descriptor);
+    output->descriptor = -1;
+    output->cut_pending = false; // what is to be cut off is no longer here
+}
+
 enum status output_open(struct output *output, const struct output_options *options,
                         struct error *error) {
     *output = (struct output){.magic = OUTPUT_MAGIC, .options = *options, .descriptor = -1};
@@ -119,6 +136,10 @@ static enum status slot_send(struct output *output, struct slice bytes, struct e
     const char *before = memrchr(bytes.data, '\n', bytes.size - 1);
     size_t skipped = before == NULL ? 0 : (size_t)(before + 1 - bytes.data);
     struct slice line = {bytes.data + skipped, bytes.size - skipped};
+    file_check(output);
+    enum status status = output->descriptor < 0 ? file_open(output, O_WRONLY, error) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     int failure = lseek(output->descriptor, 0, SEEK_SET) == 0 ? 0 : errno;
     if (failure == 0)
         failure = descriptor_write(output->descriptor, line);

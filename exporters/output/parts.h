@@ -24,6 +24,8 @@ void directory_sync(const struct output *output, const char *path);
 // Takes everything after `size` off the open file again; when that fails it is remembered.
 void descriptor_cut(struct output *output, uint64_t size);
 
+// Closes a file whose path is another's by now, or nobody's: whoever writes opens anew what has it.
+void file_check(struct output *output);
 // Opens the output's file, which is made when it is not there, with these flags of open(2).
 enum status file_open(struct output *output, int flags, struct error *error);
 

@@ -7,6 +7,7 @@
 // is quick or the last process did not close it, every page.
 #include "extensions/file_storage/store_log.h"
 
+#include "base/file_identity.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -383,6 +384,9 @@ enum disk_result database_open(struct store_database *database, const char *path
         result = database_checkpoint(database, true);
         database->untrusted = result != DISK_OK;
     }
+    struct stat about;
+    if (result == DISK_OK && stat(path, &about) == 0)
+        database->identity = file_identity_of(&about);
     if (result != DISK_OK)
         database_close(database, true);
     return result;

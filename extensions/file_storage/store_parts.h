@@ -6,6 +6,7 @@
 // which they are scanned and a put touches one tree.
 #pragma once
 
+#include "base/file_identity.h"
 #include "base/thread.h"
 #include "extensions/file_storage/store_library.h"
 #include "pipeline/component/storage.h"
@@ -162,13 +163,14 @@ struct store_database {
     sqlite3 *connection; // NULL: closed
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct store_names names;
-    const char *path;        // lives as long as it is open
-    int wal_frames;          // in the log since it was begun anew
-    bool log_grew;           // by the transaction that was committed last
-    bool keeps_mark;         // set before it is opened
-    int mark_file, mark_log; // -1: none
-    bool salts_known;        // those of the mark are those of the log
-    bool needs_witness;      // there is a mark and not its log: that row must be in the file
+    const char *path;              // lives as long as it is open
+    struct file_identity identity; // of the file that is open
+    int wal_frames;                // in the log since it was begun anew
+    bool log_grew;                 // by the transaction that was committed last
+    bool keeps_mark;               // set before it is opened
+    int mark_file, mark_log;       // -1: none
+    bool salts_known;              // those of the mark are those of the log
+    bool needs_witness;            // there is a mark and not its log: that row must be in the file
     struct store_mark mark;
     int64_t witness_key; // of the transaction that runs
     uint32_t witness_crc;

@@ -12,6 +12,7 @@
 #include "extensions/file_storage/store_parts.h"
 
 #include "base/clock.h"
+#include "base/file_identity.h"
 #include "base/log.h"
 
 #include <assert.h>
@@ -166,10 +167,26 @@ static enum disk_result database_ready(struct store *store) {
     return result == DISK_DAMAGED ? store_rebuild(store, store->database.reason) : result;
 }
 
+// What is written to a file without a name is lost with the process, so it is as if nothing could
+// be written, until the file is back.
+static bool is_gone(struct store *store) {
+    struct store_database *database = &store->database;
+    struct stat about;
+    bool there = stat(store->path, &about) == 0;
+    if (database->connection == NULL || (!there && errno != ENOENT) ||
+        (there && file_identity_equal(file_identity_of(&about), database->identity)))
+        return false;
+    snprintf(database->reason, sizeof database->reason,
+             "it was %s while culprit runs: put it back, or restart culprit with a new one",
+             there ? "replaced" : "moved away or removed");
+    return true;
+}
+
 static enum disk_result attempt(struct store *store, const struct group *group) {
     assert(!lock_is_held(&store->lock));
     lock_take(&store->disk_lock);
-    enum disk_result result = database_ready(store);
+    bool gone = is_gone(store);
+    enum disk_result result = gone ? DISK_FAILED : database_ready(store);
     if (result == DISK_OK)
         result = group_write(store, group);
     if (result == DISK_DAMAGED) {
@@ -177,7 +194,7 @@ static enum disk_result attempt(struct store *store, const struct group *group) 
         if (result == DISK_OK)
             result = group_write(store, group);
     }
-    if (result == DISK_FAILED || result == DISK_DAMAGED)
+    if ((result == DISK_FAILED && !gone) || result == DISK_DAMAGED)
         database_close(&store->database, false);
     lock_release(&store->disk_lock);
     return result;

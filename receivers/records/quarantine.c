@@ -60,9 +60,32 @@ enum status quarantine_open(struct quarantine *quarantine, const char *path, uin
     return STATUS_OK;
 }
 
+// A file that was moved away or removed, as rotation does, is left, and a new one begun.
+static bool follow_name(struct quarantine *quarantine) {
+    struct stat about;
+    bool there = stat(quarantine->path, &about) == 0;
+    if (there ? file_identity_equal(file_identity_of(&about), quarantine->identity)
+              : errno != ENOENT)
+        return true;
+    int descriptor = open(quarantine->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    if (descriptor < 0 || fstat(descriptor, &about) != 0) {
+        quarantine->write_error = errno;
+        if (descriptor >= 0)
+            close(descriptor);
+        return false;
+    }
+    close(quarantine->descriptor);
+    quarantine->descriptor = descriptor;
+    quarantine->identity = file_identity_of(&about);
+    return end_last_line(quarantine, about.st_size);
+}
+
 static void add_line(struct quarantine *quarantine, struct slice path, uint64_t position,
                      const struct decode_fault *fault, struct slice record) {
     assert(quarantine->open && !quarantine->failed && fault->category != DECODE_OK);
+    quarantine->failed = !follow_name(quarantine);
+    if (quarantine->failed)
+        return;
     off_t before = lseek(quarantine->descriptor, 0, SEEK_END);
     if (before >= 0 && (uint64_t)before + record.size > quarantine->max_bytes) {
         quarantine->write_error = EFBIG;

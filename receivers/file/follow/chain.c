@@ -16,7 +16,6 @@
 
 enum {
     DATE_DIGITS = 8,
-    NAME_MAX_BYTES = 4096,
     EMPTY_MAX = 64, // files in a row that nothing was read of
 };
 
@@ -37,7 +36,7 @@ static size_t stamp_size(struct slice text, size_t *digits) {
 
 // The name without the stamp that begins behind its byte `at`, a dot or dash. False when rotation
 // would not write one there: numbers end a name, dates may also stand before its ending.
-static bool without_stamp(struct slice name, size_t at, char out[NAME_MAX_BYTES], size_t *size) {
+static bool without_stamp(struct slice name, size_t at, char out[CHAIN_PATH_MAX], size_t *size) {
     size_t digits;
     size_t stamp = stamp_size((struct slice){name.data + at + 1, name.size - at - 1}, &digits);
     size_t rest = name.size - at - 1 - stamp;
@@ -45,18 +44,16 @@ static bool without_stamp(struct slice name, size_t at, char out[NAME_MAX_BYTES]
     bool numbered = name.data[at] == '.' && rest == 0 && digits == stamp;
     if (stamp == 0 || (!dated && !numbered) || (rest > 0 && name.data[at + 1 + stamp] != '.'))
         return false;
-    assert(at + rest < NAME_MAX_BYTES);
+    assert(at + rest < CHAIN_PATH_MAX);
     memcpy(out, name.data, at);
     memcpy(out + at, name.data + at + 1 + stamp, rest);
     *size = at + rest;
     return true;
 }
 
-// The next name that `older` may have had before it was rotated; `*at` begins at 0. False when
-// there is none any more.
-static bool next_base(struct slice older, size_t *at, char out[NAME_MAX_BYTES], size_t *size) {
+bool chain_next_base(struct slice older, size_t *at, char out[CHAIN_PATH_MAX], size_t *size) {
     older = name_without_gzip(older);
-    if (older.size >= NAME_MAX_BYTES)
+    if (older.size >= CHAIN_PATH_MAX)
         return false;
     size_t start = path_directory(older).size + 1; // a name does not begin with its stamp
     for (*at = *at < start ? start : *at; *at < older.size;) {
@@ -69,9 +66,9 @@ static bool next_base(struct slice older, size_t *at, char out[NAME_MAX_BYTES], 
 }
 
 bool chain_names_fit(struct slice older, struct slice newer) {
-    char base[NAME_MAX_BYTES];
+    char base[CHAIN_PATH_MAX];
     size_t at = 0, size = 0;
-    while (next_base(older, &at, base, &size))
+    while (chain_next_base(older, &at, base, &size))
         if (slice_equal((struct slice){base, size}, newer))
             return true;
     return false;
@@ -97,9 +94,9 @@ static bool link_path(const struct track_table *table, struct tracked_file *file
 void chain_link_rotated(const struct track_table *table, struct tracked_file *file) {
     if (file->was_at != NULL && link_path(table, file, slice_of(file->was_at)))
         return;
-    char base[NAME_MAX_BYTES];
+    char base[CHAIN_PATH_MAX];
     size_t at = 0, size = 0;
-    while (file->successor == NULL && next_base(slice_of(file->path), &at, base, &size))
+    while (file->successor == NULL && chain_next_base(slice_of(file->path), &at, base, &size))
         (void)link_path(table, file, (struct slice){base, size});
 }
 

@@ -9,9 +9,14 @@
 #include "receivers/file/find/find.h"
 #include "receivers/file/follow/track.h"
 
+enum { CHAIN_PATH_MAX = 4096 };
+
 // Whether rotation keeps under the name `older` what was at `newer` before: run.jsonl.1,
 // run.jsonl-20260131, run-20260131.jsonl, each also with .gz, beside run.jsonl.
 bool chain_names_fit(struct slice older, struct slice newer);
+// The next name that a file may have had before it was rotated to the path `older`; `*at` begins at
+// 0. False when there is none any more.
+bool chain_next_base(struct slice older, size_t *at, char out[CHAIN_PATH_MAX], size_t *size);
 // Sets `successor` of all files, from what a search found. Pointers hold until a file is removed.
 void chain_link(struct track_table *table, const struct found_list *found);
 // The same for one file that was rotated, by what is known of it or else by its name.

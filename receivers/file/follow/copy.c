@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names are compared first, then the fingerprint of the first bytes, both without reading anything
-// but the copy's beginning; then that of the bytes before the offset reached, a small read for each
-// of at most 64 that are left. Of several the one that was read furthest counts. The likeliest come
-// first: those whose names rotation would give the copy, and what was there before a cut from the
-// newest on.
+// What has a likely name or begins with the same bytes is looked up, without reading anything but
+// the copy's beginning; then the bytes before the offset reached are compared, a small read for
+// each of at most 64. Of several the one that was read furthest counts. The likeliest come first:
+// those whose names rotation would give the copy.
 #include "receivers/file/follow/copy.h"
 
 #include "base/clock.h"
@@ -50,63 +49,106 @@ static bool begins_otherwise(const struct extent *done, struct slice beginning) 
     return beginning.size >= done->head.size && !fingerprint_fits(done->head, beginning.data);
 }
 
-// One look through all that was read, for the likely or for the other candidates.
+// One look for what a copy may be of.
 struct search {
+    const struct track_table *table;
+    const struct tracked_file *file;
     struct copy_candidates *found;
     struct slice copy;
     struct slice beginning;
-    bool likely;
 };
+
+static bool is_found(const struct copy_candidates *found, const struct copy_candidate *candidate) {
+    uint32_t i = 0;
+    while (i < found->count && found->items[i].path.data != candidate->path.data)
+        i++;
+    return i < found->count;
+}
 
 static void consider(const struct search *search, struct copy_candidate candidate) {
     struct copy_candidates *found = search->found;
     const struct extent *done = &candidate.done;
     assert(found->count <= COPY_CANDIDATES_MAX);
-    candidate.likely = search->likely;
-    if (!names_fit(candidate.path, search->copy) ||
-        is_likely(candidate.path, search->copy) != search->likely || done->offset == 0 ||
-        done->head.size == 0 || done->tail.size == 0 || begins_otherwise(done, search->beginning))
+    candidate.likely = is_likely(candidate.path, search->copy);
+    if (!names_fit(candidate.path, search->copy) || done->offset == 0 || done->head.size == 0 ||
+        done->tail.size == 0 || begins_otherwise(done, search->beginning) ||
+        is_found(found, &candidate))
         return;
     if (search->beginning.size < done->head.size)
-        found->too_short = found->too_short || search->likely;
+        found->too_short = found->too_short || candidate.likely;
     else if (found->count == COPY_CANDIDATES_MAX)
         found->more = true;
     else
         found->items[found->count++] = candidate;
 }
 
-static void consider_all(const struct search *search, const struct track_table *table,
-                         const struct tracked_file *copy) {
-    for (uint32_t i = 0; i < table->count; i++) {
-        struct tracked_file *file = table->files[i];
-        if (file == copy || file->over)
-            continue;
-        if (file->state == TRACK_LINES)
-            consider(search, (struct copy_candidate){.file = file,
-                                                     .path = slice_of(file->path),
-                                                     .done = file->stream.done});
-        else if (file->state == TRACK_UNDECIDED && file->restored.kind == POSITION_LINES)
-            consider(search, (struct copy_candidate){.path = place_path(file->stream.place),
-                                                     .done = file->restored.done,
-                                                     .undecided = true});
+static void consider_file(const struct search *search, uint32_t number) {
+    struct tracked_file *file = search->table->files[number];
+    if (file == search->file || file->over)
+        return;
+    if (file->state == TRACK_LINES)
+        consider(search, (struct copy_candidate){.file = file,
+                                                 .path = slice_of(file->path),
+                                                 .done = file->stream.done});
+    else if (file->state == TRACK_UNDECIDED && file->restored.kind == POSITION_LINES)
+        consider(search, (struct copy_candidate){.path = place_path(file->stream.place),
+                                                 .done = file->restored.done,
+                                                 .undecided = true});
+}
+
+static void consider_former(const struct search *search, uint32_t number) {
+    const struct track_former *former = track_former_of(search->table, number);
+    consider(search, (struct copy_candidate){.path = slice_of(former->path), .done = former->done});
+}
+
+static void consider_all(const struct search *search, const struct hash_index *files,
+                         const struct hash_index *formers, uint64_t hash) {
+    uint32_t probe = 0, number;
+    while ((number = hash_index_next(files, hash, &probe)) != HASH_INDEX_NONE)
+        consider_file(search, number);
+    probe = 0;
+    while ((number = hash_index_next(formers, hash, &probe)) != HASH_INDEX_NONE)
+        consider_former(search, number);
+}
+
+// Those that have or had the copy's own name, or one from which rotation makes it.
+static void consider_likely(const struct search *search) {
+    const struct track_table *table = search->table;
+    struct slice plain = name_without_gzip(search->copy);
+    char base[CHAIN_PATH_MAX];
+    size_t at = 0, size = 0;
+    consider_all(search, &table->by_path, &table->formers_by_path, hash_slice(search->copy));
+    if (plain.size < search->copy.size)
+        consider_all(search, &table->by_path, &table->formers_by_path, hash_slice(plain));
+    while (chain_next_base(search->copy, &at, base, &size))
+        consider_all(search, &table->by_path, &table->formers_by_path,
+                     hash_slice((struct slice){base, size}));
+}
+
+// Those that begin with the same bytes.
+static void consider_alike(const struct search *search) {
+    const struct track_table *table = search->table;
+    uint64_t hash = HASH_START;
+    for (size_t size = 1; size <= search->beginning.size; size++) {
+        hash = hash_more(hash, search->beginning.data + size - 1, 1);
+        if (table->head_sizes[size] > 0)
+            consider_all(search, &table->by_head, &table->formers_by_head, hash);
     }
-    const struct track_former *former;
-    for (uint32_t i = 0; (former = track_former_at(table, i)) != NULL; i++)
-        consider(search,
-                 (struct copy_candidate){.path = slice_of(former->path), .done = former->done});
 }
 
 void copy_find_candidates(const struct track_table *table, const struct tracked_file *copy,
                           struct slice beginning, bool all, struct copy_candidates *found) {
-    struct search search = {
-        .found = found, .copy = slice_of(copy->path), .beginning = beginning, .likely = true};
+    struct search search = {.table = table,
+                            .file = copy,
+                            .found = found,
+                            .copy = slice_of(copy->path),
+                            .beginning = beginning};
     assert(beginning.size <= FINGERPRINT_MAX);
     found->count = 0;
     found->more = found->too_short = false;
-    consider_all(&search, table, copy);
-    search.likely = false;
+    consider_likely(&search);
     if (all)
-        consider_all(&search, table, copy);
+        consider_alike(&search);
 }
 
 const struct copy_candidate *copy_best(const struct copy_candidates *found) {

@@ -243,6 +243,7 @@ bool follow_step(struct follower *follower, struct tracked_file *file) {
     assert(!file->pinned && !file->over);
     file->pinned = true;
     bool more = step_file(follower, file);
+    track_know_head(follower->table, file);
     file->pinned = false;
     return more;
 }

@@ -293,6 +293,7 @@ bool lines_read_rest(struct follower *follower, struct tracked_file *file) {
     file->pinned = true;
     while (file->restarts == restarts && lines_step(follower, file))
         continue;
+    track_know_head(follower->table, file);
     file->pinned = pinned;
     return file->restarts == restarts;
 }

@@ -2,6 +2,7 @@
 // Makes, finds and gives up the places of followed files. Names are made once a file.
 #include "receivers/file/follow/place.h"
 
+#include "base/hash/hash.h"
 #include "base/memory.h"
 #include "pipeline/component/feed.h"
 
@@ -90,9 +91,8 @@ void places_remember(struct restored_places *known, struct track_table *table) {
 static bool is_taken(const struct track_table *table, const struct source *place) {
     if (feed_source_restored(place).number != 0)
         return true;
-    const struct track_former *former;
-    for (uint32_t i = 0; (former = track_former_at(table, i)) != NULL; i++)
-        if (former->place == place)
+    for (uint32_t i = 0; i < table->former_count; i++)
+        if (track_former_of(table, table->former_number + i)->place == place)
             return true;
     return false;
 }
@@ -138,6 +138,7 @@ void place_open(struct track_table *table, struct restored_places *known,
     file->restored = position_read(&at);
     file->stream.generation = file->restored.generation;
     place_renew(table, file);
+    track_know_head(table, file);
     assert(file->stream.place != NULL);
 }
 

@@ -106,6 +106,9 @@ static void add_found(struct tail *tail, const struct found_file *found) {
         file->from_end = true;
         file->begin_bytes = found->size;
     }
+    // Before it is its turn, which may be late when the sink is slow, its name may be another's.
+    if (file->state != TRACK_IGNORED && tail->table.open_count < tail->table.open_max)
+        (void)follower_open(&tail->follower, file);
 }
 
 static void watch_directories(struct tail *tail) {

@@ -37,11 +37,14 @@ void track_release(struct track_table *table) {
     for (uint32_t i = 0; i < table->count; i++)
         free_file(table, table->files[i]);
     for (uint32_t i = 0; i < table->former_count; i++)
-        memory_give(track_former_at(table, i)->path);
+        memory_give(track_former_of(table, table->former_number + i)->path);
     memory_give(table->formers);
     memory_give(table->files);
     hash_index_release(&table->by_inode);
     hash_index_release(&table->by_path);
+    hash_index_release(&table->by_head);
+    hash_index_release(&table->formers_by_head);
+    hash_index_release(&table->formers_by_path);
     *table = (struct track_table){.files = NULL};
 }
 
@@ -52,6 +55,8 @@ static void link_file(struct track_table *table, uint32_t number) {
     const struct tracked_file *file = table->files[number];
     hash_index_add(&table->by_inode, file_identity_hash(file->identity), number);
     hash_index_add(&table->by_path, hash_slice(slice_of(file->path)), number);
+    if (file->indexed.size > 0)
+        hash_index_add(&table->by_head, file->indexed.hash, number);
 }
 
 struct tracked_file *track_find(const struct track_table *table, struct file_identity identity) {
@@ -114,6 +119,30 @@ void track_rename(struct track_table *table, struct tracked_file *file, struct s
     hash_index_add(&table->by_path, hash_slice(path), number);
 }
 
+static struct fingerprint head_now(const struct tracked_file *file) {
+    if (file->state == TRACK_LINES)
+        return file->stream.done.head;
+    bool restored = file->state == TRACK_UNDECIDED && file->restored.kind == POSITION_LINES;
+    return restored ? file->restored.done.head : (struct fingerprint){0, 0};
+}
+
+void track_know_head(struct track_table *table, struct tracked_file *file) {
+    struct fingerprint head = head_now(file);
+    if (head.size == file->indexed.size && head.hash == file->indexed.hash)
+        return;
+    assert(head.size <= FINGERPRINT_MAX);
+    uint32_t number = number_of(table, file);
+    if (file->indexed.size > 0) {
+        hash_index_remove(&table->by_head, file->indexed.hash, number);
+        table->head_sizes[file->indexed.size]--;
+    }
+    file->indexed = head;
+    if (head.size > 0) {
+        hash_index_add(&table->by_head, head.hash, number);
+        table->head_sizes[head.size]++;
+    }
+}
+
 void track_set_was_at(struct tracked_file *file, struct slice path) {
     assert(path.size > 0);
     char *text = memory_copy_text(path.data, path.size);
@@ -134,9 +163,11 @@ void track_remove_over(struct track_table *table) {
     uint32_t kept = 0;
     unlink_over(table);
     for (uint32_t i = 0; i < table->count; i++) {
-        if (table->files[i]->over)
+        if (table->files[i]->over) {
+            if (table->files[i]->indexed.size > 0)
+                table->head_sizes[table->files[i]->indexed.size]--;
             free_file(table, table->files[i]);
-        else
+        } else
             table->files[kept++] = table->files[i];
     }
     if (kept == table->count)
@@ -144,17 +175,17 @@ void track_remove_over(struct track_table *table) {
     table->count = kept;
     hash_index_clear(&table->by_inode);
     hash_index_clear(&table->by_path);
+    hash_index_clear(&table->by_head);
     for (uint32_t i = 0; i < kept; i++)
         link_file(table, i);
 }
 
 // -- what is over -------------------------------------------------------------------------------
 
-const struct track_former *track_former_at(const struct track_table *table, uint32_t index) {
-    if (index >= table->former_count)
-        return NULL;
-    uint32_t at = table->former_first + table->former_count - 1 - index;
-    return &table->formers[at % table->former_capacity];
+const struct track_former *track_former_of(const struct track_table *table, uint32_t number) {
+    uint32_t index = number - table->former_number;
+    assert(index < table->former_count);
+    return &table->formers[(table->former_first + index) % table->former_capacity];
 }
 
 static void forget_oldest(struct track_table *table) {
@@ -162,6 +193,11 @@ static void forget_oldest(struct track_table *table) {
     const struct track_former *former = &table->formers[table->former_first];
     if (former->place != NULL)
         feed_source_forget(table->feed, former->place);
+    hash_index_remove(&table->formers_by_path, hash_slice(slice_of(former->path)),
+                      table->former_number);
+    hash_index_remove(&table->formers_by_head, former->done.head.hash, table->former_number);
+    table->head_sizes[former->done.head.size]--;
+    table->former_number++;
     memory_give(former->path);
     table->former_first = (table->former_first + 1) % table->former_capacity;
     table->former_count--;
@@ -177,6 +213,10 @@ void track_remember(struct track_table *table, struct slice path, const struct e
     uint32_t at = (table->former_first + table->former_count++) % table->former_capacity;
     assert(table->former_count <= table->former_capacity);
     table->formers[at] = (struct track_former){text, *done, place};
+    uint32_t number = table->former_number + table->former_count - 1;
+    hash_index_add(&table->formers_by_path, hash_slice(path), number);
+    hash_index_add(&table->formers_by_head, done->head.hash, number);
+    table->head_sizes[done->head.size]++;
 }
 
 // -- descriptors --------------------------------------------------------------------------------

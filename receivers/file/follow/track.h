@@ -58,7 +58,8 @@ struct tracked_file {
     char *was_at;        // path of which it holds what was there before; NULL: none but its own
     uint32_t copy_waits; // how often it looked like a copy that is still being made …
     uint64_t copy_bytes; // … and did not grow beyond this
-    uint32_t copy_looks; // the same, also while it grew
+    struct fingerprint indexed; // by which it is found; size 0: by none
+    uint32_t copy_looks;        // the same, also while it grew
     uint64_t short_of; // how long it was before it was found shorter than what was read; 0: is not
     struct record_stream stream;
     struct position restored; // what an earlier process read of it
@@ -86,11 +87,15 @@ struct track_table {
     uint32_t capacity;
     struct hash_index by_inode;
     struct hash_index by_path;
+    struct hash_index by_head; // those of which something was read
     uint32_t open_count;
     uint32_t open_max;
-    uint32_t hand;                // where to look for a descriptor to close
-    struct track_former *formers; // a ring
-    uint32_t former_first;        // the oldest
+    uint32_t hand;                                      // where to look for a descriptor to close
+    struct track_former *formers;                       // a ring
+    struct hash_index formers_by_head, formers_by_path; // by their numbers, from the first ever on
+    uint32_t former_number;                             // of the oldest
+    uint32_t head_sizes[FINGERPRINT_MAX + 1];           // how many of these are of so many bytes
+    uint32_t former_first;                              // the oldest
     uint32_t former_count;
     uint32_t former_capacity;
 };
@@ -112,8 +117,10 @@ void track_remove_over(struct track_table *table);
 // table's from then on and forgotten with it.
 void track_remember(struct track_table *table, struct slice path, const struct extent *done,
                     struct source *place);
-// What was remembered, the newest first; NULL at the end.
-const struct track_former *track_former_at(const struct track_table *table, uint32_t index);
+// What was remembered, by its number; it is there.
+const struct track_former *track_former_of(const struct track_table *table, uint32_t number);
+// How the file begins, as far as it was read or an earlier process read it, has become known.
+void track_know_head(struct track_table *table, struct tracked_file *file);
 
 // Makes sure that the file is open; closes another one that is idle when there are too many.
 // STATUS_NOT_FOUND also when another file has its path by now.

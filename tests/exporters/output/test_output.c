@@ -78,6 +78,23 @@ START_TEST(lines_are_appended) {
 }
 END_TEST
 
+// `_i`: it is renamed, removed, or replaced by another file of ours.
+START_TEST(a_file_that_loses_its_name) {
+    char path[160];
+    open_lines("v.jsonl");
+    send_ok("one\n");
+    snprintf(path, sizeof path, "%s", scratch_path("v.jsonl"));
+    ck_assert_int_eq(_i == 1 ? unlink(path) : rename(path, scratch_path("old.jsonl")), 0);
+    if (_i == 2)
+        scratch_write("v.jsonl", "other\n");
+    send_ok("two\n");
+    send_ok("three\n");
+    CHECK_FILE("v.jsonl", _i == 2 ? "other\ntwo\nthree\n" : "two\nthree\n");
+    if (_i != 1)
+        CHECK_FILE("old.jsonl", "one\n");
+}
+END_TEST
+
 START_TEST(torn_line_is_cut) {
     log_configure(LOG_ERROR, LOG_CONSOLE);
     static char long_tail[20000] = "{\"schema\":\"culprit.verdict.v1\",\"x\":\"";
@@ -585,6 +602,7 @@ int main(void) {
     TCase *cases = tcase_create("output");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, lines_are_appended);
+    tcase_add_loop_test(cases, a_file_that_loses_its_name, 0, 3);
     tcase_add_test(cases, torn_line_is_cut);
     tcase_add_test(cases, files_of_others_are_left_alone);
     tcase_add_test(cases, places_that_cannot_be_written);

@@ -82,6 +82,29 @@ START_TEST(through_a_link) {
 }
 END_TEST
 
+// The link leads to a file that nobody reads before it leads to the next one: nothing is read yet,
+// since the sink is slow.
+START_TEST(through_a_link_while_nothing_is_read) {
+    ck_assert_int_eq(mkdir("pods", 0755), 0);
+    append_records("pods/1", 1, 2);
+    ck_assert_int_eq(symlink("pods/1", "run.jsonl"), 0);
+    follow("run.jsonl");
+    rig_await(&rig, 2);
+    atomic_store(&rig.feed->blocked, true);
+    for (int i = 2; i <= 4; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "pods/%d", i);
+        append_records(path, 2 * i - 1, 2 * i);
+        ck_assert_int_eq(symlink(path, "next"), 0);
+        ck_assert_int_eq(rename("next", "run.jsonl"), 0);
+        clock_sleep_ns(200 * 1000 * 1000);
+    }
+    atomic_store(&rig.feed->blocked, false);
+    rig_await(&rig, 8);
+    finish(8);
+}
+END_TEST
+
 START_TEST(byte_by_byte) {
     follow("a.jsonl");
     char text[128];
@@ -118,7 +141,7 @@ START_TEST(the_end_only) {
     rig.config.start_at = START_END;
     rig_run(&rig);
     // Said at the end of the first search, which has noted how long the files are.
-    rig_await_note(&rig, "d: not read: README.md", "not those of");
+    rig_await_note(&rig, "d: not read: README.md", "is that of");
     write_text("d/a.jsonl", "a", first + 10);
     write_text("d/a.jsonl", "a", "\n");
     append_records("d/empty.jsonl", 2, 2);
@@ -135,7 +158,7 @@ START_TEST(positions_count_what_was_passed) {
     rig_init(&rig, include, 1);
     rig.config.start_at = START_END;
     rig_run(&rig);
-    rig_await_note(&rig, ".: not read: README.md", "not those of");
+    rig_await_note(&rig, ".: not read: README.md", "is that of");
     append_records("a.jsonl", 70001, 70002);
     rig_await(&rig, 2);
     rig_stop(&rig);
@@ -542,7 +565,7 @@ START_TEST(what_is_not_telemetry_is_noted_once) {
     rig_await(&rig, 1);
     write_text("a.json", "a", "{\"schema\": \"culprit.verdict.v1\"}\n");
     write_text("README.md", "w", "x");
-    rig_await_note(&rig, ".: not read: README.md", "not those of");
+    rig_await_note(&rig, ".: not read: README.md", "is that of");
     append_records("b.jsonl", 2, 2);
     rig_await(&rig, 2);
     rig_stop(&rig);
@@ -820,6 +843,7 @@ int main(void) {
     tcase_add_test(grows, a_missing_inotify_is_said);
     tcase_add_test(grows, a_file_that_comes_later);
     tcase_add_test(grows, through_a_link);
+    tcase_add_test(grows, through_a_link_while_nothing_is_read);
     tcase_add_test(grows, byte_by_byte);
     tcase_add_test(grows, the_end_only);
     tcase_add_test(grows, positions_count_what_was_passed);
