@@ -218,17 +218,20 @@ START_TEST(names_that_are_inputs) {
         "e.prom",
         "e.stderr",
         "e.stdout",
+        "ibstat.txt",
         "kern.log.1",
         "kmsg.txt",
         "messages-1",
+        "nvidia-smi-q.txt.gz",
+        "sel_n7.txt",
         "stderr",
         "stdout",
         "syslog.2.gz",
         "trace_rank_3",
         "workerlog.3",
     };
-    static const char *const others[] = {"e.log.1", "e.txt", "job.out.old", "rank",
-                                         "workerlog.old"};
+    static const char *const others[] = {"e.log.1", "e.txt",   "job.out.old",
+                                         "rank",    "sel.png", "workerlog.old"};
     static const char *const include[] = {"d"};
     char path[64], expected[1024] = "";
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
