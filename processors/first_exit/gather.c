@@ -484,5 +484,6 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
             place_note(gathering, list->notes[i], &where[i]);
     }
     join_killed_workers(list);
+    exits_join_twins(list);
     exits_set_rounds(list, arena);
 }

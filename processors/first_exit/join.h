@@ -74,3 +74,6 @@ static inline bool kind_is_launchers(enum observation_kind kind) {
 static inline bool note_same_words(const struct exit_note *a, const struct exit_note *b) {
     return a->text_size > 0 && slice_equal(note_text(a), note_text(b));
 }
+
+// twins.c: parts with processes whose end is told of another, too.
+void exits_join_twins(struct exit_list *list);

@@ -54,11 +54,37 @@ static bool is_one_stop(const struct round_view *view, const struct exit_candida
     return later_ns <= STOP_AT_ONCE_NS || (later_ns <= STOP_SPREAD_NS && is_quiet);
 }
 
+static bool is_undated_stop(const struct exit_candidate *candidate) {
+    return candidate->kind == EXIT_PREEMPTED && candidate->process == NO_PROCESS &&
+           candidate->unit == STRING_NONE && candidate->reason != NULL &&
+           note_kind(candidate->reason) == OBSERVATION_JOB_STOPPED &&
+           note_is(candidate->reason, NOTE_TIMELESS);
+}
+
+// A job whose node was lost is stopped for that: where nobody says when, that is one end.
+static uint32_t join_losses(struct exit_candidate *candidates, uint32_t count) {
+    uint32_t kept = 0, lost = 0;
+    while (lost < count &&
+           (candidates[lost].kind != EXIT_NODE_LOST || candidates[lost].ground != GROUND_WORDS))
+        lost++;
+    if (lost == count)
+        return count;
+    struct exit_candidate *loss = &candidates[lost];
+    for (uint32_t i = 0; i < count; i++)
+        if (is_undated_stop(&candidates[i]) && loss->also_count < ALSO_MAX)
+            loss->also[loss->also_count++] = candidates[i].reason;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_undated_stop(&candidates[i]))
+            candidates[kept++] = candidates[i];
+    return kept;
+}
+
 uint32_t exits_join_stops(const struct round_view *view, struct exit_candidate *candidates,
                           uint32_t count) {
     uint64_t first_ns = UINT64_MAX;
     uint32_t nodes = 0, told = 0, told_of_round = 0, kept = 0;
     struct exit_candidate *job = NULL;
+    count = join_losses(candidates, count);
     for (uint32_t i = 0; i < count; i++)
         if (is_stop_of_node(&candidates[i]) && candidates[i].low_ns < first_ns)
             first_ns = candidates[i].low_ns;

@@ -155,37 +155,6 @@ static bool is_bare_log(struct slice name) {
     return is_one_of(name, (const char *const[]){"stdout", "stderr", "current", NULL});
 }
 
-// What tools of operators print, as people save it: "ibstat.txt", "nvidia-smi-q.txt", "sel_n7.txt".
-static bool is_report(struct slice name) {
-    static const char *const starts[] = {"ibstat",
-                                         "ibqueryerrors",
-                                         "iblinkinfo",
-                                         "mlxlink",
-                                         "nvidia-smi",
-                                         "nvsmi",
-                                         "dcgm",
-                                         "diag",
-                                         "sel",
-                                         "ipmi",
-                                         "sinfo",
-                                         "sacct",
-                                         "slurmctld",
-                                         "slurmd",
-                                         "kubectl",
-                                         "describe",
-                                         "journal",
-                                         "rasdaemon",
-                                         "ras-mc-ctl",
-                                         "mcelog",
-                                         "smartctl",
-                                         "fabricmanager",
-                                         "nvidia-bug-report"};
-    for (size_t i = 0; name_ends(name, SLICE(".txt")) && i < sizeof starts / sizeof *starts; i++)
-        if (text_begins(name, slice_of(starts[i])))
-            return true;
-    return false;
-}
-
 // What is taken as input when nobody chose it by name.
 static bool is_input(struct slice name) {
     static const char *const ends[] = {".jsonl",
@@ -211,7 +180,7 @@ static bool is_input(struct slice name) {
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
         if (text_begins(name, slice_of(starts[i])))
             return true;
-    return is_of_rank(name) || is_worker_log(name) || is_bare_log(name) || is_report(name);
+    return is_of_rank(name) || is_worker_log(name) || is_bare_log(name);
 }
 
 enum directory_verdict directory_judge(const struct directory *directory, struct slice name,

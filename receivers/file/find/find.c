@@ -160,7 +160,7 @@ static void note_left_out(struct search *search, const struct directory *directo
         return;
     static const char *const why[] = {
         [DIRECTORY_PLAIN] =
-            "their names are not those of telemetry, dumps, kernel logs or counters",
+            "neither their names nor what they hold is that of telemetry, dumps, logs or counters",
         [DIRECTORY_SINK] = "of a telemetry sink only segment-NNNNNN.jsonl is",
         [DIRECTORY_DUMP] = "of an out-of-memory dump only events.json is"};
     char more[48] = "";
@@ -168,6 +168,17 @@ static void note_left_out(struct search *search, const struct directory *directo
         snprintf(more, sizeof more, " and %u more", left->count - LISTED_NAMES_MAX);
     found_note_add(search->list, false, path.size == 0 ? SLICE(".") : path, "not read: %s%s; %s",
                    left->names, more, why[directory->kind]);
+}
+
+// By its name, or, where that says little, by what it holds.
+static enum directory_verdict judge(struct search *search, const struct place *place,
+                                    const struct directory *directory, struct slice name) {
+    enum directory_verdict verdict = directory_judge(directory, name, true);
+    if (verdict != ENTRY_LEFT_OUT || directory->kind != DIRECTORY_PLAIN || !probe_suits(name))
+        return verdict;
+    struct slice path = join(&search->list->arena, place->path, name);
+    bool holds = !is_excluded(search->finder, path) && probe_file(&search->list->probes, path);
+    return holds ? ENTRY_TAKEN : ENTRY_LEFT_OUT;
 }
 
 static void search_entries(struct search *search, const struct place *place,
@@ -184,7 +195,7 @@ static void search_entries(struct search *search, const struct place *place,
                 push(search, (struct place){path, NULL, 0, place->depth + 1});
             continue;
         }
-        enum directory_verdict verdict = directory_judge(directory, entry->name, true);
+        enum directory_verdict verdict = judge(search, place, directory, entry->name);
         if (verdict == ENTRY_TAKEN)
             take_entry(search, directory, join(&search->list->arena, place->path, entry->name));
         else if (verdict == ENTRY_LEFT_OUT)

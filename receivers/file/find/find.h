@@ -3,8 +3,9 @@
 //
 // An entry of `include` is a file, a directory or a pattern; a path that exists is taken literally
 // even when it holds wildcards. Directories are searched to the bottom, by rules: of a telemetry
-// sink only its segments, of an out-of-memory dump only events.json, elsewhere *.jsonl and *.json,
-// each also with .gz. Hidden names and *.tmp are never read. What is left out is noted, once a
+// sink only its segments, of an out-of-memory dump only events.json, elsewhere files with the names
+// of telemetry, dumps, logs and counters, each also with .gz, and those that hold such (probe.h).
+// Hidden names and *.tmp are never read. What is left out is noted, once a
 // directory. The result is in the order of the paths' bytes; a file with several names is there
 // once.
 #pragma once
@@ -12,6 +13,7 @@
 #include "base/file_identity.h"
 #include "config/option.h"
 #include "receivers/file/find/glob.h"
+#include "receivers/file/find/probe.h"
 
 enum found_role {
     FOUND_FILE,
@@ -63,6 +65,7 @@ struct found_list {
     uint32_t directory_count;
     uint32_t directory_capacity;
     uint64_t entries; // directory entries looked at
+    struct probes probes;
 };
 
 void found_list_init(struct found_list *list);

@@ -23,6 +23,7 @@ void found_list_release(struct found_list *list) {
     arena_release(&list->scratch);
     memory_give(list->files);
     memory_give(list->directories);
+    probes_release(&list->probes);
     list->files = NULL;
     list->directories = NULL;
 }

@@ -151,7 +151,7 @@ START_TEST(globs_over_directories) {
     touch("runs/1/rank0.jsonl");
     touch("runs/1/rank10.jsonl");
     touch("runs/2/deep/er/rank1.jsonl.gz");
-    touch("runs/2/note.txt");
+    touch("runs/2/note.md");
     touch("runs/.hidden/rank3.jsonl");
     touch("runs/2/.rank4.jsonl");
     touch("runs/2/rank5.jsonl.tmp");
@@ -160,8 +160,8 @@ START_TEST(globs_over_directories) {
     check_pattern("runs/1/rank?.jsonl", "runs/1/rank0.jsonl");
     check_pattern("runs/**/*.jsonl*",
                   "runs/1/rank0.jsonl runs/1/rank10.jsonl runs/2/deep/er/rank1.jsonl.gz");
-    check_pattern("**/*.txt", "runs/2/note.txt");
-    check_pattern("./**/*.txt", "./runs/2/note.txt");
+    check_pattern("**/*.md", "runs/2/note.md");
+    check_pattern("./**/*.md", "./runs/2/note.md");
     check_pattern("{other,runs/1}/*.json{,l}",
                   "other/x.json runs/1/rank0.jsonl runs/1/rank10.jsonl");
     check_pattern("runs/[12]",
@@ -189,7 +189,7 @@ START_TEST(directories_and_files) {
                                           "missing"};
     check_found(include, 5, NULL, 0, "d/.hidden.json d/a.jsonl d/b.json d/sub/c.json.gz odd.name");
     ck_assert_int_eq(rig.list_status, STATUS_OK);
-    ck_assert(noted("d: not read: README.md; ", "not those of telemetry"));
+    ck_assert(noted("d: not read: README.md; ", "is that of telemetry"));
     ck_assert(noted("missing: cannot be read", "No such file"));
     ck_assert_uint_eq(rig.receiver.found.note_count, 2);
     rig_free(&rig);
@@ -218,20 +218,16 @@ START_TEST(names_that_are_inputs) {
         "e.prom",
         "e.stderr",
         "e.stdout",
-        "ibstat.txt",
         "kern.log.1",
         "kmsg.txt",
         "messages-1",
-        "nvidia-smi-q.txt.gz",
-        "sel_n7.txt",
         "stderr",
         "stdout",
         "syslog.2.gz",
         "trace_rank_3",
         "workerlog.3",
     };
-    static const char *const others[] = {"e.log.1", "e.txt",   "job.out.old",
-                                         "rank",    "sel.png", "workerlog.old"};
+    static const char *const others[] = {"e.md", "e.py", "job.out.old", "workerlog.old"};
     static const char *const include[] = {"d"};
     char path[64], expected[1024] = "";
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
@@ -244,7 +240,38 @@ START_TEST(names_that_are_inputs) {
         touch(path);
     }
     check_found(include, 1, NULL, 0, expected);
-    ck_assert(noted("d: not read: ", "e.log.1"));
+    ck_assert(noted("d: not read: ", "job.out.old"));
+    rig_free(&rig);
+}
+END_TEST
+
+// Names that say little: what the files hold counts.
+START_TEST(names_that_say_little) {
+    static const char *const include[] = {"d"};
+    fixture_run("mkdir -p d/sub");
+    fixture_run("echo 'RuntimeError: CUDA error: out of memory' > d/console.txt");
+    fixture_run("echo 'srun: error: n1: task 1: Exited with exit code 1' > d/slurm-123");
+    fixture_run("echo 'KeyError: 1' | cat - > d/train.o12345");
+    fixture_run("cp d/slurm-123 d/sub/train.log.1");
+    fixture_run("(yes 'hello world' | head -c 300000; cat d/slurm-123) > d/late.txt");
+    fixture_run("echo 'torch==2.3' > d/requirements.txt && echo '1,2' > d/data.csv");
+    fixture_run("printf 'srun: error: \\0\\1 Segmentation fault' > d/binary && : > d/empty");
+    fixture_run("cp d/console.txt d/excluded.txt && cp d/console.txt d/notes.md");
+    check_found(include, 1, (const char *const[]){"excluded*"}, 1,
+                "d/console.txt d/late.txt d/slurm-123 d/sub/train.log.1 d/train.o12345");
+    ck_assert(noted("d: not read: ", "binary, data.csv, empty"));
+    rig_free(&rig);
+}
+END_TEST
+
+// A file that held nothing is asked again when it has doubled.
+START_TEST(a_file_that_grows_is_asked_again) {
+    static const char *const include[] = {"d"};
+    fixture_run("mkdir d && echo 'starting' > d/console.txt");
+    check_found(include, 1, NULL, 0, "");
+    fixture_run("echo 'RuntimeError: CUDA error: out of memory' >> d/console.txt");
+    file_find(&rig.receiver.finder, &rig.receiver.found);
+    ck_assert_uint_eq(rig.receiver.found.count, 1);
     rig_free(&rig);
 }
 END_TEST
@@ -490,6 +517,8 @@ int main(void) {
     tcase_add_test(find, globs_over_directories);
     tcase_add_test(find, directories_and_files);
     tcase_add_test(find, names_that_are_inputs);
+    tcase_add_test(find, names_that_say_little);
+    tcase_add_test(find, a_file_that_grows_is_asked_again);
     tcase_add_test(find, names_with_wildcards_that_exist);
     tcase_add_test(find, excluded);
     tcase_add_test(find, nothing_found_says_why);
