@@ -46,7 +46,8 @@ struct node_bursts node_fault_find(const struct node_log *log,
     const struct node_said *said, **items = arena_take(arena, (all + 1) * sizeof *items);
     struct node_bursts bursts = {arena_take(arena, (all + 1) * sizeof *bursts.items), 0};
     for (uint32_t at = 0; (said = keyed_rows_next(&log->rows, &at)) != NULL;)
-        if (said->time_ns <= now_ns && node_said_cause(said) != NULL)
+        if ((said->time_ns <= now_ns || node_said_time_of(said) != TIME_OF_EVENT) &&
+            node_said_cause(said) != NULL)
             items[count++] = said;
     sort_stable(items, count, sizeof *items, arena, compare_said);
     for (uint32_t from = 0, to; from < count; from = to) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "processors/cluster/detector.h"
+#include "processors/cluster/restart.h"
 #include "processors/cluster/row_bound.h"
 #include "processors/cluster/verdict_builder.h"
 
@@ -25,13 +26,14 @@ struct node_cause {
     uint32_t grade; // of one part the gravest names the fault
     enum severity severity;
     const char *action;
+    enum restart restart;
     // Templates: {part} is the GPU or device and its node, else the node; {said} the line. In an
     // advice the same are {device} and {place}, which do without a name.
     const char *headline, *advice;
 };
 
 // The number of the cause that the event tells of; CAUSE_NONE: of none.
-enum { NODE_CAUSES = 36 };
+enum { NODE_CAUSES = 41 };
 #define CAUSE_NONE UINT32_MAX
 uint32_t node_cause_of(const struct event *event);
 const struct node_cause *node_cause_get(uint32_t number);
@@ -40,6 +42,9 @@ const struct node_cause *node_cause_get(uint32_t number);
 
 enum { SAID_TEXT_MAX = 232 };
 enum said_device { SAID_NO_DEVICE, SAID_GPU, SAID_NIC, SAID_PCI };
+// Beside the device in `kind`: nothing says when it was, `time_ns` is of the line before it, of its
+// file or of its receipt (enum time_of, from this bit on).
+enum { SAID_UNDATED_SHIFT = 8 };
 
 struct node_said {
     struct row_head head;
@@ -48,7 +53,7 @@ struct node_said {
     uint64_t address; // of the device; PCI_NONE: not said
     string_id device; // as it was called; STRING_NONE: not said
     uint32_t cause;   // a hash of its name: numbers change from build to build
-    uint32_t kind;    // enum said_device
+    uint32_t kind;    // enum said_device; and SAID_UNDATED_SHIFT
     uint32_t text_size;
     char text[SAID_TEXT_MAX];
 };
@@ -62,6 +67,9 @@ struct node_log {
 
 void node_log_take(struct node_log *log, const struct event *event, struct arena *scratch);
 const struct node_cause *node_said_cause(const struct node_said *said); // NULL: of another build
+enum said_device node_said_device(const struct node_said *said);
+// Whose time it has: TIME_OF_EVENT where the line says one.
+enum time_of node_said_time_of(const struct node_said *said);
 const char *node_said_uid(const struct node_said *said, struct arena *arena);
 // "n1/0000:9b:00", "n1/GPU6"; NULL: no device was said.
 const char *node_said_entity(const struct node_said *said, struct arena *arena);

@@ -78,11 +78,21 @@ void node_log_take(struct node_log *log, const struct event *event, struct arena
                            hash_cause(node_cause_get(cause))};
     struct node_said *said =
         row_bound_take(&log->rows, &log->bound, &key, offsetof(struct node_said, time_ns), scratch);
-    said->kind = kind;
+    said->kind = (uint32_t)kind;
+    if (event->timeless)
+        said->kind |= (uint32_t)event->time_of << SAID_UNDATED_SHIFT;
     // Of a report of many lines it is what its reader took from them.
     struct slice text = seen->text;
     observation_text(seen, FACT_MESSAGE, &text);
     put_text(said, text);
+}
+
+enum said_device node_said_device(const struct node_said *said) {
+    return (enum said_device)(said->kind & ((1u << SAID_UNDATED_SHIFT) - 1));
+}
+
+enum time_of node_said_time_of(const struct node_said *said) {
+    return (enum time_of)(said->kind >> SAID_UNDATED_SHIFT);
 }
 
 const struct node_cause *node_said_cause(const struct node_said *said) {

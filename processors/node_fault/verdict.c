@@ -39,7 +39,7 @@ static void add_device(struct devices *devices, const struct node_said *said) {
 static void find_devices(const struct node_burst *burst, struct devices *devices) {
     devices->count = 0;
     for (uint32_t i = 0; i < burst->count; i++)
-        if (burst->items[i]->kind != SAID_NO_DEVICE)
+        if (node_said_device(burst->items[i]) != SAID_NO_DEVICE)
             add_device(devices, burst->items[i]);
 }
 
@@ -52,9 +52,8 @@ static const char *part_spoken(const struct node_burst *burst, const struct devi
                    ? arena_format(arena, "A GPU of %s", node)
                    : node;
     const struct node_said *said = devices->items[0];
-    const char *what = said->kind == SAID_GPU   ? "GPU"
-                       : said->kind == SAID_NIC ? "network card"
-                                                : "device";
+    enum said_device kind = node_said_device(said);
+    const char *what = kind == SAID_GPU ? "GPU" : kind == SAID_NIC ? "network card" : "device";
     if (devices->count > 1)
         return arena_format(arena, "%" PRIu32 " %ss of %s", devices->count, what, node);
     const char *address = said->address == PCI_NONE ? NULL : pci_text(said->address, false, arena);
@@ -76,7 +75,8 @@ static void add_entities(const struct node_burst *burst, const struct devices *d
     for (uint32_t i = 0; i < devices->count; i++) {
         const struct node_said *device = devices->items[i];
         bool blamed = one || (node == STRING_NONE && node_said_cause(device)->grade == grade);
-        builder_entity(builder, ENTITIES[device->kind], blamed ? ROLE_CULPRIT : ROLE_SUSPECT,
+        builder_entity(builder, ENTITIES[node_said_device(device)],
+                       blamed ? ROLE_CULPRIT : ROLE_SUSPECT,
                        node_said_entity(device, builder->arena));
     }
     builder_entity(builder, "node", one ? ROLE_SUSPECT : ROLE_CULPRIT, string_or_null(node));
@@ -133,6 +133,11 @@ void node_fault_verdict(const struct node_fault_config *config, const struct tol
     builder_texts(builder, cause->headline, cause->advice, fields);
     if (anchor->node == STRING_NONE)
         builder_partial(builder, "nothing says on which node it is");
+    if (node_said_time_of(anchor) != TIME_OF_EVENT)
+        builder_attribute(builder, "culprit.time_of",
+                          slice_of(time_of_name(node_said_time_of(anchor))));
+    if (cause->restart != RESTART_UNKNOWN)
+        restart_tell(builder, cause->restart);
     add_entities(burst, &devices, builder);
     add_evidence(burst, builder);
     const char *where = on_node(told->node, arena_number(arena, told->part), arena);

@@ -22,6 +22,7 @@ enum { NAME_MAX_BYTES = 253 };
 
 struct kubernetes_state {
     uint64_t observed_ns;
+    const struct forms *forms;
     struct kubernetes_walk walk; // what the object at hand has still to say
 };
 _Static_assert(sizeof(struct kubernetes_state) <= KUBERNETES_STATE_SIZE, "its header says so");
@@ -31,6 +32,7 @@ struct reading {
     struct arena *arena;
     struct decode_fault *fault;
     struct kubernetes_walk *walk;
+    const struct forms *forms;     // NULL: those that are built in
     enum decode_category category; // of the first value that is wrong
     uint64_t said_ns;              // the line says when it was read; 0: it does not
     uint64_t input_ns;             // when the input was read; 0: not known
@@ -388,7 +390,7 @@ static enum decode_category read_wanted(struct reading *reading, enum kubernetes
         return reading->category;
     bool about_pod = slice_equal(object->object_kind, SLICE("Pod"));
     if (kind == KUBERNETES_EVENT && !about_pod)
-        return kubernetes_read_stop(object, reading->arena, event, reading->fault);
+        return kubernetes_read_stop(object, reading->forms, reading->arena, event, reading->fault);
     return set_event(reading, object, event);
 }
 
@@ -416,7 +418,7 @@ static enum decode_category read_state(struct reading *reading, enum kubernetes_
     enum decode_category category = read_wanted(reading, kind, event);
     if (category == DECODE_OK && kind != KUBERNETES_EVENT)
         kubernetes_walk_begin(reading->walk, kind == KUBERNETES_POD ? WALK_POD : WALK_NODE,
-                              reading->slots, event->time_ns);
+                              reading->slots, event->time_ns, reading->forms);
     return category;
 }
 
@@ -430,7 +432,7 @@ static enum decode_category read_job(struct reading *reading, struct event *even
     if (reading->category != DECODE_OK)
         return reading->category;
     event->time_ns = time_of_state(reading);
-    kubernetes_walk_begin(reading->walk, WALK_JOB, reading->slots, event->time_ns);
+    kubernetes_walk_begin(reading->walk, WALK_JOB, reading->slots, event->time_ns, reading->forms);
     enum decode_category category =
         kubernetes_walk_next(reading->walk, reading->arena, event, reading->fault);
     return category == DECODE_END ? DECODE_NOTHING : category;
@@ -475,6 +477,7 @@ static enum decode_category decode(void *memory, struct slice record, struct are
                               .arena = arena,
                               .fault = fault,
                               .walk = &state->walk,
+                              .forms = state->forms,
                               .input_ns = state->observed_ns};
     struct json_fault json;
     state->walk.open = false;
@@ -500,6 +503,7 @@ static enum decode_category decode(void *memory, struct slice record, struct are
 static void begin(void *memory, const struct decoder_input *input) {
     struct kubernetes_state *state = memory;
     state->observed_ns = input->observed_ns;
+    state->forms = input->forms;
 }
 
 enum decode_category kubernetes_tagged(void *state, struct slice object, struct arena *arena,

@@ -6,6 +6,7 @@
 
 #include "base/text/cut.h"
 #include "pipeline/model/observation.h"
+#include "receivers/decode/kubernetes/by_rows.h"
 #include "receivers/decode/line/frame.h"
 #include "receivers/decode/line/reading.h"
 
@@ -42,12 +43,29 @@ static struct slice job_of(const struct kubernetes_object *object, struct arena 
     return (struct slice){both, namespace.size + 1 + name.size};
 }
 
+// What an Event says of a machine, where a row knows it.
+static enum decode_category read_node(const struct kubernetes_object *object,
+                                      const struct forms *forms, struct arena *arena,
+                                      struct event *event, struct decode_fault *fault) {
+    struct reading reading = {.arena = arena};
+    struct decoder_input input = {.observed_ns = object->observed_ns};
+    struct slice line;
+    struct frame frame;
+    if (!kubernetes_read_event(forms, object, &reading, &line))
+        return DECODE_NOTHING;
+    reading.time_ns = object->event_ns;
+    frame_clear(&frame, line, event->position);
+    frame.host = object->object_name;
+    return reading_finish(&reading, &frame, &input, line, event, fault);
+}
+
 enum decode_category kubernetes_read_stop(const struct kubernetes_object *object,
-                                          struct arena *arena, struct event *event,
-                                          struct decode_fault *fault) {
+                                          const struct forms *forms, struct arena *arena,
+                                          struct event *event, struct decode_fault *fault) {
+    if (slice_equal(object->object_kind, SLICE("Node")))
+        return read_node(object, forms, arena, event, fault);
     const char *cause = cause_of(object);
-    if (cause == NULL || slice_equal(object->object_kind, SLICE("Pod")) ||
-        slice_equal(object->object_kind, SLICE("Node")))
+    if (cause == NULL || slice_equal(object->object_kind, SLICE("Pod")))
         return DECODE_NOTHING;
     struct reading reading = {.arena = arena};
     struct frame frame;

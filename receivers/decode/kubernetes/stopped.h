@@ -5,8 +5,9 @@
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/node_event.h"
 
-// An Event about anything but a Pod or a Node. DECODE_OK: `event` is that a job was stopped
-// (job_stopped), and why. DECODE_NOTHING: it says nothing of that. O(message).
+// An Event about anything but a Pod. DECODE_OK: `event` is that a job was stopped (job_stopped),
+// and why; of a Node what a row of forms says it means. DECODE_NOTHING: it says nothing of that.
+// O(message). `forms` NULL: those that are built in.
 enum decode_category kubernetes_read_stop(const struct kubernetes_object *object,
-                                          struct arena *arena, struct event *event,
-                                          struct decode_fault *fault);
+                                          const struct forms *forms, struct arena *arena,
+                                          struct event *event, struct decode_fault *fault);

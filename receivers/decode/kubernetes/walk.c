@@ -6,9 +6,11 @@
 
 #include "base/text/cut.h"
 #include "base/text/rfc3339.h"
+#include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/text.h"
+#include "receivers/decode/kubernetes/by_rows.h"
 #include "receivers/decode/kubernetes/last_words.h"
 #include "receivers/decode/line/frame.h"
 #include "receivers/decode/line/reading.h"
@@ -29,11 +31,13 @@ bool kubernetes_is_job(struct slice kind) {
 }
 
 void kubernetes_walk_begin(struct kubernetes_walk *walk, enum kubernetes_walk_kind kind,
-                           const struct token *slots, uint64_t state_ns) {
+                           const struct token *slots, uint64_t state_ns,
+                           const struct forms *forms) {
     static const enum kubernetes_slot arrays[WALK_ARRAYS] = {SLOT_CONTAINER_STATUSES,
                                                              SLOT_INIT_STATUSES, SLOT_CONDITIONS};
     assert(kind < WALK_KIND_COUNT);
     *walk = (struct kubernetes_walk){
+        .forms = forms,
         .kind = kind,
         .open = true,
         .status_told = kind != WALK_POD,
@@ -331,11 +335,31 @@ static bool xid_in(struct slice reason, uint64_t *xid) {
     return text_take_number(&behind, 1, XID_DIGITS, xid);
 }
 
-static bool tell_node_condition(const struct condition *condition, struct reading *reading) {
+// Where a row knows it, that says what it means.
+static bool tell_by_row(const struct kubernetes_walk *walk, const struct condition *condition,
+                        struct reading *reading, struct slice *line) {
+    const struct kubernetes_condition said = {.type = condition->type,
+                                              .status = condition->status,
+                                              .reason = condition->reason,
+                                              .message =
+                                                  text_of(condition->message, reading->arena)};
+    if (!kubernetes_read_condition(walk->forms, &said, reading, line))
+        return false;
+    reading->time_ns = condition->time_ns;
+    reading->slack_ns = SECOND_NS;
+    return true;
+}
+
+static bool tell_node_condition(const struct kubernetes_walk *walk,
+                                const struct condition *condition, struct reading *reading,
+                                struct slice *line) {
     uint64_t xid;
     enum judgement judgement = judge(condition);
     if (judgement == CONDITION_GOOD)
         return false;
+    if (tell_by_row(walk, condition, reading, line))
+        return true;
+    *line = (struct slice){NULL, 0};
     reading_begin(reading, OBSERVATION_NODE_CONDITION);
     put_text(reading, FACT_CONDITION, condition->type);
     put_text(reading, FACT_STATUS, condition->status);
@@ -365,7 +389,7 @@ static bool tell_job_condition(const struct kubernetes_walk *walk,
 }
 
 static bool tell_condition(const struct kubernetes_walk *walk, const struct token *item,
-                           struct reading *reading) {
+                           struct reading *reading, struct slice *line) {
     struct token slots[CONDITION_SLOT_COUNT] = {0};
     struct json_fault fault;
     struct arena *arena = reading->arena;
@@ -382,7 +406,7 @@ static bool tell_condition(const struct kubernetes_walk *walk, const struct toke
     case WALK_POD:
         return tell_pod_condition(walk, &condition, reading);
     case WALK_NODE:
-        return tell_node_condition(&condition, reading);
+        return tell_node_condition(walk, &condition, reading, line);
     case WALK_JOB:
     case WALK_KIND_COUNT:
         break;
@@ -408,8 +432,9 @@ static bool next_item(struct kubernetes_walk *walk, struct token *item) {
     return false;
 }
 
-// One step: true when something is to be told. The walk is over when nothing is left.
-static bool step(struct kubernetes_walk *walk, struct reading *reading) {
+// One step: true when something is to be told. `line`: what a row read, where one did. The walk is
+// over when nothing is left.
+static bool step(struct kubernetes_walk *walk, struct reading *reading, struct slice *line) {
     struct token item;
     if (walk->has_earlier) {
         walk->has_earlier = false;
@@ -425,20 +450,20 @@ static bool step(struct kubernetes_walk *walk, struct reading *reading) {
     }
     bool is_container = walk->array < WALK_ARRAYS - 1;
     return is_container ? tell_container(walk, &item, reading)
-                        : tell_condition(walk, &item, reading);
+                        : tell_condition(walk, &item, reading, line);
 }
 
 enum decode_category kubernetes_walk_next(struct kubernetes_walk *walk, struct arena *arena,
                                           struct event *event, struct decode_fault *fault) {
     struct reading reading = {.arena = arena};
+    struct slice message = {NULL, 0};
     bool told = false;
     while (walk->open && !told)
-        told = step(walk, &reading);
+        told = step(walk, &reading, &message);
     if (!told)
         return DECODE_END;
     struct frame frame;
-    struct slice message = {NULL, 0};
-    for (uint32_t i = 0; i < reading.fact_count; i++)
+    for (uint32_t i = 0; message.data == NULL && i < reading.fact_count; i++)
         if (reading.facts[i].key == FACT_MESSAGE)
             message = reading.facts[i].text;
     frame_clear(&frame, message, event->position);

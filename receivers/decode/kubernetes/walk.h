@@ -4,9 +4,9 @@
 // Pod: each container's end that was not a good one (container_terminated: state and lastState of
 // containerStatuses and initContainerStatuses), status.reason when the kubelet did not take it
 // (pod_rejected) or gave it up (pod_disruption), the condition DisruptionTarget (pod_disruption).
-// Node: each condition that is bad, and those of which it is not known what they mean
-// (node_condition, without `bad`). Job, JobSet and Kubeflow's: Failed, FailureTarget, Restarting,
-// Suspended (job_condition). What is well gives nothing.
+// Node: each condition that a row of forms knows, as it says; else each that is bad, and those of
+// which it is not known what they mean (node_condition, without `bad`). Job, JobSet and Kubeflow's:
+// Failed, FailureTarget, Restarting, Suspended (job_condition). What is well gives nothing.
 //
 // An end is told once: `restarts` is the number of the run that ended, so that (uid of the pod,
 // container, restarts) is the same in state now and in lastState later. What is known of an end
@@ -24,6 +24,7 @@ enum { WALK_ARRAYS = 3 };
 
 // Tokens point into the record, which must stay until the walk is over.
 struct kubernetes_walk {
+    const struct forms *forms; // by which conditions are told; NULL: those that are built in
     enum kubernetes_walk_kind kind;
     bool open;         // there may be more
     bool status_told;  // status.reason was looked at
@@ -42,7 +43,7 @@ struct kubernetes_walk {
 bool kubernetes_is_job(struct slice kind);
 // `slots` are those of the object (kubernetes_object_shape).
 void kubernetes_walk_begin(struct kubernetes_walk *walk, enum kubernetes_walk_kind kind,
-                           const struct token *slots, uint64_t state_ns);
+                           const struct token *slots, uint64_t state_ns, const struct forms *forms);
 // DECODE_OK: `event` is filled, but for its position and lines. DECODE_END: no more. Or why it is
 // refused. Linear in the record over all calls.
 enum decode_category kubernetes_walk_next(struct kubernetes_walk *walk, struct arena *arena,

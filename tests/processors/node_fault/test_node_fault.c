@@ -173,6 +173,35 @@ START_TEST(parts_and_bursts) {
 }
 END_TEST
 
+// What nothing dates is told, however new its file is, and whose time it has.
+START_TEST(undated) {
+    fault(100, "n1", "less_hardware", "Low RealMemory");
+    cluster.events[cluster.count - 1].timeless = true;
+    cluster.events[cluster.count - 1].time_of = TIME_OF_FILE;
+    seen(50, "n2", OBSERVATION_KERNEL_PANIC, "Kernel panic - not syncing: x");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 2);
+    says(lines, "\"culprit.time_of\":\"file\"");
+}
+END_TEST
+
+static const struct {
+    const char *cause, *restart; // NULL: nothing is said of it
+} RESTARTS[] = {
+    {"gpu_lost", "elsewhere"},
+    {"container_oom", "in_vain"},
+    {"power_supply", NULL},
+};
+
+START_TEST(whether_a_restart_helps) {
+    fault(100, "n1", RESTARTS[_i].cause, "x");
+    const char *lines = run();
+    ck_assert_int_eq(strstr(lines, "culprit.restart") != NULL, RESTARTS[_i].restart != NULL);
+    if (RESTARTS[_i].restart != NULL)
+        says(lines, RESTARTS[_i].restart);
+}
+END_TEST
+
 // Any order and size of batches gives the same.
 START_TEST(any_order) {
     char *first = NULL;
@@ -213,6 +242,8 @@ int main(void) {
     tcase_add_test(cases, what_a_report_says);
     tcase_add_test(cases, pods);
     tcase_add_test(cases, parts_and_bursts);
+    tcase_add_test(cases, undated);
+    tcase_add_loop_test(cases, whether_a_restart_helps, 0, sizeof RESTARTS / sizeof *RESTARTS);
     tcase_add_test(cases, any_order);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

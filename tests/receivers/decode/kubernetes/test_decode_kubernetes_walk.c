@@ -116,6 +116,8 @@ END_TEST
     "\"" type "\",\"status\":\"" status "\"" more "}]}}"
 #define CONDITION "node_condition [7] @a"
 
+#define FAULT "node_fault [7] @a"
+
 static const struct row NODES[] = {
     {NODE("Ready", "True", ""), SEEN},
     {NODE("Ready", "False", ""), SEEN CONDITION " status=False condition=Ready bad=yes\n"},
@@ -127,13 +129,25 @@ static const struct row NODES[] = {
     {NODE("KernelReady", "True", ""), SEEN},
     {NODE("KernelReady", "False", ",\"reason\":\"KernelBug\",\"message\":\"m\""),
      SEEN CONDITION " reason=KernelBug message=m status=False condition=KernelReady bad=yes\n"},
+    // Those that a row of forms knows are what it says.
     {NODE("AcceleratedHardwareReady", "False", ",\"reason\":\"NvidiaXID79Error\""),
-     SEEN CONDITION " reason=NvidiaXID79Error status=False condition=AcceleratedHardwareReady "
-                    "xid=79 bad=yes\n"},
+     SEEN FAULT " vendor=nvidia cause=gpu_lost\n"},
     {NODE("AcceleratedHardwareReady", "False", ",\"reason\":\"DCGMHealthCode122\""),
-     SEEN CONDITION " reason=DCGMHealthCode122 status=False condition=AcceleratedHardwareReady\n"},
+     SEEN "health_event [7] @a healthy=yes\n"},
     {NODE("XidCriticalError", "True", ",\"reason\":\"{\\\"79\\\":true}\""),
-     SEEN CONDITION " reason={\"79\":true} status=True condition=XidCriticalError bad=yes\n"},
+     SEEN FAULT " vendor=nvidia cause=gpu_lost\n"},
+    {NODE("SysLogsXIDError", "True",
+          ",\"reason\":\"SysLogsXIDErrorIsNotHealthy\",\"message\":\"ErrorCode:13 PCI:0000:1b:00 "
+          "Recommended Action=NONE;ErrorCode:119 PCI:0000:9b:00 GPU_UUID:GPU-1\""),
+     SEEN FAULT " gpu=0000:9b:00 vendor=nvidia cause=gpu_hardware code=119\n"},
+    {NODE("SysLogsXIDError", "True",
+          ",\"reason\":\"SysLogsXIDErrorIsNotHealthy\",\"message\":\"ErrorCode:31 PCI:0000:9b:00 "
+          "Recommended Action=NONE\""),
+     SEEN "health_event [7] @a healthy=yes\n"},
+    {NODE("SysLogsXIDError", "False", ",\"reason\":\"SysLogsXIDErrorIsHealthy\""),
+     SEEN CONDITION " reason=SysLogsXIDErrorIsHealthy status=False condition=SysLogsXIDError\n"},
+    {NODE("XidCriticalError", "True", ",\"reason\":\"{\\\"31\\\":true}\""),
+     SEEN CONDITION " reason={\"31\":true} status=True condition=XidCriticalError bad=yes\n"},
     {NODE("GPUMissing", "False", ""), SEEN},
     {NODE("Odd", "False", ",\"reason\":\"XidError\""),
      SEEN CONDITION " reason=XidError status=False condition=Odd\n"},
