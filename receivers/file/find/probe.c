@@ -2,11 +2,11 @@
 // Reads the beginnings and the ends of files, and asks what formats they are.
 #include "receivers/file/find/probe.h"
 
-#include "receivers/decode/forms/needles.h"
 #include "base/memory.h"
 #include "receivers/decode/format.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/forms/forms.h"
+#include "receivers/decode/forms/needles.h"
 #include "receivers/file/find/path.h"
 
 #include <assert.h>
