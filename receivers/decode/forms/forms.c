@@ -11,6 +11,7 @@
 #include "receivers/decode/forms/builtin.h"
 #include "receivers/decode/forms/envelope.h"
 #include "receivers/decode/forms/literals.h"
+#include "receivers/decode/forms/meanings.h"
 #include "receivers/decode/forms/needles.h"
 
 #include <assert.h>
@@ -46,12 +47,14 @@ struct forms {
     struct needles *search;
     uint32_t place_count;
     struct envelopes *envelopes;
+    const struct form **meanings; // in their order
+    uint32_t meaning_count;
 };
 
 // -- making ---------------------------------------------------------------------------------------
 
 static bool is_form(const struct form *form) {
-    return !form->is_prefix && !form->is_envelope;
+    return !form->is_prefix && !form->is_envelope && !form->is_meaning;
 }
 
 static void index_forms(struct forms *forms) {
@@ -174,6 +177,14 @@ static void index_prefixes(struct forms *forms) {
     }
 }
 
+static void index_meanings(struct forms *forms) {
+    struct form_rows *rows = &forms->rows;
+    forms->meanings = arena_zero(&forms->arena, rows->count + 1, sizeof *forms->meanings);
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (rows->forms[i]->is_meaning)
+            forms->meanings[forms->meaning_count++] = rows->forms[i];
+}
+
 static bool add_builtin(struct forms *forms) {
     for (uint32_t i = 0; BUILTIN_FORMS[i].file != NULL; i++)
         if (!form_rows_add(&forms->rows, BUILTIN_FORMS[i].file, slice_of(BUILTIN_FORMS[i].text),
@@ -202,6 +213,7 @@ struct forms *forms_make(const char *const *files, const struct slice *texts, ui
     }
     index_forms(forms);
     index_prefixes(forms);
+    index_meanings(forms);
     forms->envelopes = envelopes_make(&forms->rows, &forms->arena);
     return forms;
 }
@@ -239,6 +251,12 @@ uint32_t forms_count(const struct forms *forms) {
 const struct form *forms_at(const struct forms *forms, uint32_t i) {
     assert(i < forms->rows.count);
     return forms->rows.forms[i];
+}
+
+const struct form *forms_meaning(const struct forms *forms, const struct uttered *uttered) {
+    if (forms == NULL)
+        forms = forms_builtin();
+    return meanings_find(forms->meanings, forms->meaning_count, uttered);
 }
 
 const struct envelopes *forms_envelopes(const struct forms *forms) {

@@ -62,15 +62,11 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("tImpl("), // "SocketImpl("
     HAS("Timed "),
     HAS("Watchd"),
-    // launcher/summary.c, launcher/torchelastic.c
+    // launcher/summary.c, launcher/failures.c
     WITHIN("exitco"),
     HAS("Root C"),
     HAS("ssFail"), // ": ProcessFailure(local_rank="
     HAS("FAILED"),
-    HAS("Sendin"), // "Sending process "
-    HAS("h sign"), // " death signal"
-    HAS("o shut"), // "Unable to shutdown process"
-    HAS("mpts l"), // " attempts left; will restart"
     // slurm/slurm.c, slurm/sacct.c
     HAS("* STEP"),
     HAS("** JOB"),

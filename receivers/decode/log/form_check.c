@@ -8,6 +8,8 @@
 #include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/forms/envelope.h"
+#include "receivers/decode/forms/meanings.h"
+#include "receivers/decode/forms/rows.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/log/log.h"
@@ -28,7 +30,7 @@ static bool is_constant(const struct form *form, enum fact_key key) {
         if (form->sets[i].fact == key)
             return true;
     return (key == FACT_ROLE && form->role.data != NULL) ||
-           (key == FACT_CAUSE && form->cause.data != NULL);
+           (key == FACT_CAUSE && form->cause.data != NULL && !form->is_meaning);
 }
 
 static void tell_fact(const struct fact *fact, struct buffer *out) {
@@ -126,20 +128,34 @@ struct trial {
     bool is_taken; // some event's message has the form, behind whatever stood in front of it
 };
 
+// Of a meaning, "Type: message", or what a library says.
+static bool has_meaning(const struct form *form, struct slice line) {
+    struct uttered uttered = {.message = line, .scope = MEANING_ABORT};
+    struct slice behind;
+    if (form->scope != MEANING_ABORT && text_find(line, SLICE(": "), &behind)) {
+        uttered.scope = MEANING_EXCEPTION;
+        uttered.type = (struct slice){line.data, line.size - behind.size - 2};
+        uttered.message = behind;
+    }
+    return meanings_find(&form, 1, &uttered) != NULL;
+}
+
 static bool has_form(const struct forms *forms, const struct form *form, struct slice message) {
     struct form_match match;
+    if (form->is_meaning)
+        return has_meaning(form, text_until(message, '\n'));
     return forms_find(forms, text_until(message, '\n'), &match) && match.form == form &&
            !match.is_cut;
 }
 
 static void take_event(void *context, const struct event *event) {
     struct trial *trial = context;
-    if (event->kind == EVENT_OBSERVATION &&
+    if (event->kind == EVENT_OBSERVATION && !trial->form->is_meaning &&
         has_form(trial->forms, trial->form, event->observation->text))
         trial->is_taken = true;
     if (trial->matches || event->kind != EVENT_OBSERVATION)
         return;
-    trial->matches = event->observation->kind == trial->form->kind;
+    trial->matches = trial->form->is_meaning || event->observation->kind == trial->form->kind;
     trial->told.size = 0;
     if (trial->matches)
         form_tell(event, trial->form, &trial->told);

@@ -99,12 +99,15 @@ static void set_constant(struct reading *reading, const struct form_set *set) {
     }
 }
 
-static void begin_reading(const struct form_match *match, struct reading *reading) {
+static void begin_reading(const struct form_match *match, const struct frame *frame,
+                          struct reading *reading) {
     const struct form *form = match->form;
     reading_begin(reading, form->kind);
     reading->needs_time = form->is_kernel;
     reading->no_rank = form->is_report;
     reading->no_host = form->is_report && !form->is_here;
+    if (form->is_agent && frame->pid >= 0)
+        reading_number(reading, FACT_PID, frame->pid);
     for (uint32_t i = 0; i < form->set_count; i++)
         set_constant(reading, &form->sets[i]);
     if (form->role.data != NULL)
@@ -125,8 +128,35 @@ static bool was_said(const struct reading *reading, const struct form_set *said)
     return false;
 }
 
+// Of a wait that names those who came ("1, 7, 0"): the lowest that is not among them is one of
+// those who did not.
+static void set_absent(struct reading *reading, struct slice came) {
+    enum { RANKS_MAX = 1024 };
+    bool is_there[RANKS_MAX + 1] = {false};
+    int64_t absent = 0;
+    uint64_t rank;
+    while (came.size > 0)
+        if (!text_take_number(&came, 1, 9, &rank))
+            came = text_from(came, 1);
+        else if (rank < RANKS_MAX)
+            is_there[rank] = true;
+    while (is_there[absent])
+        absent++;
+    if (absent < RANKS_MAX)
+        reading_number(reading, FACT_PEER_RANK, absent);
+}
+
+static void set_who_lacks(struct reading *reading) {
+    for (uint32_t i = 0; i < reading->fact_count; i++)
+        if (reading->facts[i].key == FACT_COUNTS && reading->what == OBSERVATION_PEER_LOST) {
+            set_absent(reading, reading->facts[i].text);
+            return;
+        }
+}
+
 // Behind all that the texts say.
 static enum read_result end_reading(const struct form *form, struct reading *reading) {
+    set_who_lacks(reading);
     for (uint32_t i = 0; i < form->when_count; i++)
         if (was_said(reading, &form->whens[i].said))
             set_constant(reading, &form->whens[i].set);
@@ -144,7 +174,8 @@ static bool has_all(const struct form_match *match) {
     return true;
 }
 
-static enum read_result read_match(const struct form_match *match, struct reading *reading) {
+static enum read_result read_match(const struct frame *frame, const struct form_match *match,
+                                   struct reading *reading) {
     if (match->form->is_none)
         return READ_OTHER;
     if (match->is_cut || (match->form->is_whole && !has_all(match)))
@@ -153,7 +184,7 @@ static enum read_result read_match(const struct form_match *match, struct readin
         reading->block = &READER_FORMS;
         return READ_BEGIN;
     }
-    begin_reading(match, reading);
+    begin_reading(match, frame, reading);
     return end_reading(match->form, reading);
 }
 
@@ -162,7 +193,7 @@ static enum read_result read_form(const struct frame *frame, struct slice messag
     struct form_match match;
     if (!forms_find_of_programs(forms_of(frame), message, &match) || match.form->is_owner)
         return READ_NOT;
-    return read_match(&match, reading);
+    return read_match(frame, &match, reading);
 }
 
 // What people read says something though it is not whole.
@@ -192,7 +223,7 @@ static enum read_result read_kernel_form(const struct frame *frame, struct slice
     bool breaks_off = match.form->is_kernel && frame->truncated && !match.is_cut;
     if (breaks_off)
         forget_last(&match, message);
-    enum read_result result = read_match(&match, reading);
+    enum read_result result = read_match(frame, &match, reading);
     if (result == READ_EVENT && breaks_off)
         reading_yes_no(reading, FACT_TRUNCATED, true);
     return result;
@@ -243,7 +274,7 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
     (void)cut;
     if (!forms_find_of_programs(forms_of(frame), text_take_line(&text), &match))
         return READ_OTHER;
-    begin_reading(&match, reading);
+    begin_reading(&match, frame, reading);
     for (uint32_t next = 0; text.size > 0;) {
         struct slice values[PATTERN_NAMES_MAX];
         uint32_t found = find_then(match.form, next, text_take_line(&text), values);
