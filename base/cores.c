@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit is that of the control group that the process sees as its root (cgroup v2 in a
-// container, or the same file of cgroup v1): https://docs.kernel.org/admin-guide/cgroup-v2.html
+// A limit is a quota of time in each period, of the process's control group or one around it:
+// https://docs.kernel.org/admin-guide/cgroup-v2.html, and cpu.cfs_quota_us of version 1.
 #include "base/cores.h"
 
+#include "base/control_group.h"
+
 #include <assert.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -24,26 +25,26 @@ uint32_t cores_of_limit(const char *text) {
     return round_up(quota, period);
 }
 
-static bool read_text(const char *path, char *text, size_t room) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return false;
-    ssize_t got = read(descriptor, text, room - 1);
-    close(descriptor);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0;
+// Lowers `*least` (0: no limit) to what this group allows.
+static void look_at_cores(void *context, const char *folder) {
+    uint32_t *least = context, limit = 0;
+    char quota[64], period[64], both[sizeof quota + sizeof period + 1];
+    if (control_group_text(folder, "cpu.max", quota, sizeof quota)) {
+        limit = cores_of_limit(quota);
+    } else if (control_group_text(folder, "cpu.cfs_quota_us", quota, sizeof quota) &&
+               control_group_text(folder, "cpu.cfs_period_us", period, sizeof period) &&
+               quota[0] != '-') {
+        snprintf(both, sizeof both, "%s %s", quota, period);
+        limit = cores_of_limit(both);
+    }
+    if (limit > 0 && (*least == 0 || limit < *least))
+        *least = limit;
 }
 
-// 0: no limit.
-static uint32_t group_limit(void) {
-    char quota[64], period[64], both[sizeof quota + sizeof period + 1];
-    if (read_text("/sys/fs/cgroup/cpu.max", quota, sizeof quota))
-        return cores_of_limit(quota);
-    if (!read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", quota, sizeof quota) || quota[0] == '-' ||
-        !read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period, sizeof period))
-        return 0;
-    snprintf(both, sizeof both, "%s %s", quota, period);
-    return cores_of_limit(both);
+uint32_t cores_of_groups(const char *root) {
+    uint32_t least = 0;
+    control_groups_each(root, "cpu", look_at_cores, &least);
+    return least;
 }
 
 uint32_t cores_usable(void) {
@@ -51,7 +52,7 @@ uint32_t cores_usable(void) {
     long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                              : sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t cores = count < 1 ? 1 : (uint32_t)count;
-    uint32_t limit = group_limit();
+    uint32_t limit = cores_of_groups("");
     return limit > 0 && limit < cores ? limit : cores;
 }
 

@@ -6,13 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// By its CPU affinity and, in a container, the CPU limit of its control group, rounded up; at
-// least 1. Looked up each time.
+// By its CPU affinity and the least CPU limit of its control groups, rounded up; at least 1. Looked
+// up each time.
 uint32_t cores_usable(void);
 
 // What a limit in the words of cpu.max ("200000 100000", "max 100000") comes to, rounded up; 0: no
 // limit, or not such words. For tests.
 uint32_t cores_of_limit(const char *text);
+// The least limit of its control groups; 0: no limit. `root`: see base/control_group.h. For tests.
+uint32_t cores_of_groups(const char *root);
 
 // Threads that help another one are of use only on other cores than its own. Linux mostly sees to
 // that by itself; a guest of KVM, for which a core that sleeps looks like one that others have

@@ -352,13 +352,14 @@ static void remember(const char *text, int descriptor) {
     lock_release(&lock);
 }
 
-enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port,
+enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port, bool *kept,
                             struct error *error) {
     struct endpoint endpoint;
     const char *wrong = endpoint_parse(text, &endpoint);
     if (wrong != NULL)
         return error_set(error, STATUS_CONFIG, "endpoint \"%s\" cannot be used: %s", text, wrong);
     int found = take_kept(text);
+    *kept = found >= 0;
     if (found < 0) {
         enum status status = listen_new(text, &endpoint, &found, error);
         if (status != STATUS_OK)

@@ -33,9 +33,9 @@ bool endpoint_overlaps(const struct endpoint *a, const struct endpoint *b);
 
 // A listening socket, non-blocking; the kept one of the same text when there is one. Several
 // addresses of one name: the first that can be bound. A kept socket of another text that is in the
-// way is closed. STATUS_CANNOT_CREATE with address and port when another program has it, or this
-// one.
-enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port,
+// way is closed. `kept` is set to whether it was one. STATUS_CANNOT_CREATE with address and port
+// when another program has it, or this one.
+enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port, bool *kept,
                             struct error *error) MUST_USE;
 // Gives the socket back: kept for the next one of that text, or closed (a unix socket's file goes
 // with it).

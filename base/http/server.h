@@ -137,6 +137,8 @@ enum status http_server_start(struct http_server **server,
                               struct error *error) MUST_USE;
 // The port that was chosen for ":0"; 0 for a unix socket.
 uint16_t http_server_port(const struct http_server *server);
+// Whether it goes on with the socket of a server that was stopped, as after a reload.
+bool http_server_takes_over(const struct http_server *server);
 uint64_t http_server_connections(const struct http_server *server); // open now; any thread
 // Accepts nothing new; requests under way get up to `grace_ns` to end. NULL is fine.
 void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep);

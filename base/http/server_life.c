@@ -223,7 +223,8 @@ static enum status open_all(struct http_server *server, struct error *error) {
         status = read_tls(server, kept, error);
     if (status != STATUS_OK)
         return status;
-    status = endpoint_listen(options->endpoint, &server->descriptor, &server->port, error);
+    status = endpoint_listen(options->endpoint, &server->descriptor, &server->port,
+                             &server->takes_over, error);
     if (status != STATUS_OK)
         return status;
     for (uint32_t i = 0; i < options->path_count; i++)
@@ -269,6 +270,10 @@ enum status http_server_start(struct http_server **out, const struct http_server
 
 uint16_t http_server_port(const struct http_server *server) {
     return server->port;
+}
+
+bool http_server_takes_over(const struct http_server *server) {
+    return server->takes_over;
 }
 
 uint64_t http_server_connections(const struct http_server *server) {

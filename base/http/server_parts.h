@@ -138,6 +138,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     int descriptor; // of the listening socket
     uint16_t port;
+    bool takes_over; // the socket was another server's
     atomic_bool stopping;
     struct token_watch token;
     struct accepting accepting;

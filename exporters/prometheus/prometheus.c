@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves the board to scrapers.
 //
-// Batches change it and scrapes write it out, each under the exporter's lock: a scrape is one
-// moment between two batches. What is over is told by the clock of the scrape, and its memory is
-// given back by the next batch, so that nothing has to wake up for it. Memory: the board
-// (prometheus/board.h), and the body of each scrape under way, about 80 bytes a series.
+// After a reload the board of the instance before comes a moment after the socket: a scrape waits
+// for it, as an empty page would end every series. Batches change it and scrapes write it out, each
+// under the exporter's lock: a scrape is one moment between two batches. What is over is told by
+// the clock of the scrape, and its memory is given back by the next batch, so that nothing has to
+// wake up for it. Memory: the board (prometheus/board.h), and the body of each scrape under way,
+// about 80 bytes a series.
 #include "pipeline/component/component.h"
 
 #include "base/clock.h"
@@ -13,6 +15,7 @@
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/metrics/metrics.h"
+#include "base/thread.h"
 #include "config/server_options.h"
 #include "exporters/prometheus/board.h"
 
@@ -28,12 +31,15 @@ struct prometheus_config {
 };
 
 struct prometheus_exporter {
-    struct board board;   // first, for board_state_rows
-    pthread_mutex_t lock; // of all that follows and the board
-    bool locking;         // the lock was made
+    struct board board; // first, for board_state_rows
+    struct lock lock;   // of all that follows and the board
+    bool locking;       // the lock was made
     // Nothing is shown before the first batch or a load: until then the tables belong to whoever
     // loads them.
     bool filled;
+    bool ending;
+    uint64_t until_ns;      // so long a scrape waits for the first of both; 0: it does not
+    pthread_cond_t changed; // filled, or ending
     uint64_t overflow_told;
     struct metric *overflow;
     bool self_metrics;
@@ -42,7 +48,7 @@ struct prometheus_exporter {
 
 _Static_assert(offsetof(struct prometheus_exporter, board) == 0, "board_state_rows");
 
-enum { CONNECTIONS_MAX = 16, REQUEST_BYTES_MAX = 4096 };
+enum { WAIT_S = 5, CONNECTIONS_MAX = 16, REQUEST_BYTES_MAX = 4096 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 
 static const struct metric_family OVERFLOW = {
@@ -75,18 +81,33 @@ static void prometheus_validate(const void *config, struct problem_list *problem
     server_security_check(&given->tls, &given->auth, problems);
 }
 
+// Without a board it is worse to answer than not to.
+static bool wait_for_board(struct prometheus_exporter *self) {
+    assert(lock_is_held(&self->lock));
+    bool waits = true;
+    while (!self->filled && !self->ending && self->until_ns > 0 && waits)
+        waits = cond_wait_until(&self->changed, &self->lock, self->until_ns);
+    return !self->ending;
+}
+
 static void answer_metrics(void *context, const struct http_request *request,
                            struct http_response *response) {
     struct prometheus_exporter *self = context;
     struct exposition exposition;
     enum exposition_format format = exposition_negotiate(http_request_header(request, "Accept"));
+    lock_take(&self->lock);
+    if (!wait_for_board(self)) {
+        lock_release(&self->lock);
+        http_error(response, 503, "starting", "culprit starts anew: try again in a second.");
+        response->retry_after_s = 1;
+        return;
+    }
     response->content_type = exposition_content_type(format);
     response->compress = true;
     exposition_begin(&exposition, &response->body, format);
-    pthread_mutex_lock(&self->lock);
     if (self->filled)
         board_expose(&self->board, &exposition, clock_monotonic_ns());
-    pthread_mutex_unlock(&self->lock);
+    lock_release(&self->lock);
     if (self->self_metrics)
         metrics_expose(&exposition);
     exposition_end(&exposition);
@@ -96,7 +117,8 @@ static enum status prometheus_start(void *instance, const void *config,
                                     const struct component_context *context, struct error *error) {
     struct prometheus_exporter *self = instance;
     const struct prometheus_config *given = config;
-    pthread_mutex_init(&self->lock, NULL);
+    lock_init(&self->lock);
+    cond_init(&self->changed);
     self->locking = true;
     bool never = given->metric_expiration.ns == DURATION_SPECIAL;
     board_init(&self->board, (uint32_t)given->max_series,
@@ -121,7 +143,11 @@ static enum status prometheus_start(void *instance, const void *config,
         .idle_timeout_ns = 120 * SECOND_NS, // longer than scrapes are usually apart
         .site = context->site,
     };
+    lock_take(&self->lock); // no scrape is answered before it is known for what it waits
     enum status status = http_server_start(&self->server, &options, error);
+    if (status == STATUS_OK && http_server_takes_over(self->server))
+        self->until_ns = clock_monotonic_ns() + WAIT_S * SECOND_NS;
+    lock_release(&self->lock);
     if (status != STATUS_OK)
         return status;
     char shown[ENDPOINT_SHOWN_MAX];
@@ -131,24 +157,35 @@ static enum status prometheus_start(void *instance, const void *config,
     return STATUS_OK;
 }
 
+static void end_waiting(struct prometheus_exporter *self) {
+    lock_take(&self->lock);
+    self->ending = true;
+    pthread_cond_broadcast(&self->changed);
+    lock_release(&self->lock);
+}
+
 // The socket is kept: if this is a reload, the next instance answers who asks meanwhile.
 static void prometheus_stop(void *instance) {
     struct prometheus_exporter *self = instance;
-    http_server_stop(self->server, SECOND_NS, true);
-    self->server = NULL;
     if (!self->locking)
         return;
+    if (!self->filled)
+        end_waiting(self);
+    http_server_stop(self->server, SECOND_NS, true);
+    self->server = NULL;
     board_release(&self->board);
-    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->changed);
+    lock_destroy(&self->lock);
     self->locking = false;
 }
 
 static void prometheus_restored(void *instance) {
     struct prometheus_exporter *self = instance;
-    pthread_mutex_lock(&self->lock);
+    lock_take(&self->lock);
     board_restored(&self->board, clock_monotonic_ns());
     self->filled = true;
-    pthread_mutex_unlock(&self->lock);
+    pthread_cond_broadcast(&self->changed);
+    lock_release(&self->lock);
 }
 
 // Looks at the clock, which no other encoder does: latency is measured here, and what is shown
@@ -159,12 +196,14 @@ static void prometheus_encode(void *instance, const struct batch *batch, struct 
     if (!batch->evaluate && batch->verdicts.count == 0)
         return;
     struct board_moment now = {.monotonic_ns = clock_monotonic_ns(), .unix_ns = clock_unix_ns()};
-    pthread_mutex_lock(&self->lock);
+    lock_take(&self->lock);
     board_update(&self->board, batch, now);
+    if (!self->filled)
+        pthread_cond_broadcast(&self->changed);
     self->filled = true;
     metric_add(self->overflow, self->board.overflow_count - self->overflow_told);
     self->overflow_told = self->board.overflow_count;
-    pthread_mutex_unlock(&self->lock);
+    lock_release(&self->lock);
 }
 
 const struct component_type exporter_prometheus = {

@@ -7,14 +7,13 @@
 // memory. Costs two relaxed loads a batch.
 #include "pipeline/component/component.h"
 
+#include "base/control_group.h"
 #include "base/log.h"
 #include "base/memory.h"
 
 #include <assert.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 struct memory_limiter_config {
     struct byte_size limit;
@@ -32,36 +31,23 @@ static const struct option OPTIONS[] = {
            .help = "memory that culprit may use; input stops at 80 % of it"),
     OPTION(struct memory_limiter_config, limit_percentage, OPTION_INT, .default_value = "75",
            .min = 1, .max = 100,
-           .help = "the same as a share of what the control group, or the machine, has; when "
-                   "limit is not given"),
+           .help = "the same as a share of what the machine has, or the control group of "
+                   "culprit or one around it allows; when limit is not given"),
 };
 
-// A number at the beginning of a file, or 0.
-static uint64_t read_number(const char *path, const char *after) {
+// What the machine has; 0: not known.
+static uint64_t memory_of_machine(void) {
     char text[4096];
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (got <= 0)
-        return 0;
-    text[got] = '\0';
-    const char *at = after == NULL ? text : strstr(text, after);
-    return at == NULL ? 0 : strtoull(at + (after == NULL ? 0 : strlen(after)), NULL, 10);
+    const char *at = NULL;
+    if (control_group_text("/proc", "meminfo", text, sizeof text))
+        at = strstr(text, "MemTotal:");
+    return at == NULL ? 0 : strtoull(at + strlen("MemTotal:"), NULL, 10) * 1024;
 }
 
-// The least of what the machine has and what control groups (version 2, then 1) allow. In a
-// container these paths are those of its own group.
+// The least of what the machine has and its control groups allow.
 static uint64_t memory_there(void) {
-    uint64_t there = read_number("/proc/meminfo", "MemTotal:") * 1024;
-    static const char *const LIMITS[] = {"/sys/fs/cgroup/memory.max",
-                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    for (size_t i = 0; i < sizeof LIMITS / sizeof LIMITS[0]; i++) {
-        uint64_t limit = read_number(LIMITS[i], NULL); // "max" reads as 0
-        if (limit > 0 && (there == 0 || limit < there))
-            there = limit;
-    }
-    return there;
+    uint64_t machine = memory_of_machine(), groups = control_groups_memory("");
+    return groups > 0 && (machine == 0 || groups < machine) ? groups : machine;
 }
 
 static enum status limiter_start(void *instance, const void *config,

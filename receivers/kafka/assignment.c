@@ -4,8 +4,9 @@
 // Where to begin: behind what the checkpoint holds; else, when the group has committed an offset,
 // somebody else worked on the partition and culprit holds no state for it: then `rewind` before the
 // record that was committed last (its time stands in the commit's metadata); else where
-// initial_offset says. Committed is only what every pipeline holds safely, and never less than the
-// group has.
+// initial_offset says. A checkpoint knows the record that was read last: that is fetched once more,
+// and where it is another one the topic was made anew. Committed is only what every pipeline holds
+// safely, and never less than the group has.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text/cut.h"
@@ -95,26 +96,80 @@ static void rewind_committed(struct kafka_receiver *receiver,
     library->topic_partition_list_destroy(times);
 }
 
-// The end as a number, so that it can be kept; else the name of it.
-static int64_t latest_offset(struct kafka_receiver *receiver, struct kafka_partition *partition) {
-    int64_t low, high;
-    if (receiver->library->query_watermark_offsets(receiver->consumer, partition->topic,
-                                                   partition->number, &low, &high,
-                                                   QUERY_MS) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-        high < 0)
-        return RD_KAFKA_OFFSET_END;
-    if (high > 0) {
-        struct source_position position = {
-            .number = (uint64_t)high, .detail = {(uint64_t)high - 1, clock_unix_ns() / 1000000}};
-        feed_source_reached(partition->source, &position);
-    }
-    return high;
+void kafka_begin_counting(struct kafka_receiver *receiver) {
+    if (receiver->since_ms == 0)
+        receiver->since_ms = clock_unix_ns() / 1000000;
 }
 
-static int64_t first_offset(struct kafka_receiver *receiver, struct kafka_partition *partition) {
+// The first record of that time or later; `end`: there is none.
+static int64_t offset_since(struct kafka_receiver *receiver,
+                            const struct kafka_partition *partition, uint64_t time_ms,
+                            int64_t end) {
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_topic_partition_list_t *asked = library->topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *item = list_add(library, asked, partition, (int64_t)time_ms);
+    rd_kafka_resp_err_t failure = library->offsets_for_times(receiver->consumer, asked, ASK_MS);
+    if (failure == RD_KAFKA_RESP_ERR_NO_ERROR)
+        failure = item->err;
+    if (failure != RD_KAFKA_RESP_ERR_NO_ERROR)
+        log_write(LOG_WARN, kafka_site(receiver, "C7002"),
+                  "the records of %s/%d that came before it was noticed cannot be found (%s): what "
+                  "they would have told is missing",
+                  partition->topic, (int)partition->number, library->err2str(failure));
+    else if (item->offset >= 0 && item->offset < end)
+        end = item->offset;
+    library->topic_partition_list_destroy(asked);
+    return end;
+}
+
+// The end as a number, so that it can be kept; else the name of it. Since `since_ms`, if it is
+// given, the partition may have been made: then what was written from `rewind` before that on is
+// read, as clocks differ.
+static int64_t latest_offset(struct kafka_receiver *receiver, struct kafka_partition *partition,
+                             uint64_t since_ms) {
+    int64_t low, begin;
+    if (receiver->library->query_watermark_offsets(receiver->consumer, partition->topic,
+                                                   partition->number, &low, &begin,
+                                                   QUERY_MS) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        begin < 0)
+        return RD_KAFKA_OFFSET_END;
+    uint64_t rewind_ms = (uint64_t)receiver->config->rewind.ns / 1000000;
+    if (since_ms > rewind_ms)
+        begin = offset_since(receiver, partition, since_ms - rewind_ms, begin);
+    if (begin > 0) {
+        struct source_position position = {
+            .number = (uint64_t)begin,
+            .detail = {[KAFKA_DETAIL_LAST] = (uint64_t)begin - 1,
+                       [KAFKA_DETAIL_TIME] = clock_unix_ns() / 1000000}};
+        feed_source_reached(partition->source, &position);
+    }
+    return begin;
+}
+
+static int64_t first_offset(struct kafka_receiver *receiver, struct kafka_partition *partition,
+                            uint64_t since_ms) {
     return receiver->config->initial_offset == KAFKA_START_LATEST
-               ? latest_offset(receiver, partition)
+               ? latest_offset(receiver, partition, since_ms)
                : RD_KAFKA_OFFSET_BEGINNING;
+}
+
+// Since when a partition of this topic that nobody has worked on may have been made: since the
+// first assignment, or before a restart since the newest record of the topic that is known. 0: it
+// may be as old as any.
+static uint64_t known_since_ms(struct kafka_receiver *receiver,
+                               const rd_kafka_topic_partition_list_t *committed,
+                               const char *topic) {
+    uint64_t since_ms = receiver->since_ms;
+    for (int i = 0; receiver->since_ms == 0 && i < committed->cnt; i++) {
+        const rd_kafka_topic_partition_t *item = &committed->elems[i];
+        if (strcmp(item->topic, topic) != 0)
+            continue;
+        uint64_t own_ms = (uint64_t)partition_of(receiver, item)->time_ms;
+        if (own_ms == 0 && item->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+            own_ms = committed_time_ms(item);
+        since_ms = own_ms > since_ms ? own_ms : since_ms;
+    }
+    return since_ms;
 }
 
 // Partitions that begin at their beginning get its number. librdkafka would ask for it, too, but
@@ -179,7 +234,8 @@ static void choose_offsets(struct kafka_receiver *receiver,
             item->offset = RD_KAFKA_OFFSET_STORED;
             partition->unresolved = true;
         } else {
-            item->offset = first_offset(receiver, partition);
+            item->offset =
+                first_offset(receiver, partition, known_since_ms(receiver, committed, item->topic));
         }
     }
     if (asked)
@@ -241,21 +297,35 @@ static void say_taken(const struct kafka_receiver *receiver,
                                     : "");
 }
 
+// Those whose last record is known begin at it, to see whether it is still there.
+static void prove_last(struct kafka_receiver *receiver,
+                       rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        struct kafka_partition *partition = partition_of(receiver, &partitions->elems[i]);
+        partition->proving =
+            partition->mark != 0 && partition->last >= 0 && partition->last < partition->next;
+        if (partition->proving)
+            partitions->elems[i].offset = partition->last;
+    }
+}
+
 static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
                             rd_kafka_topic_partition_list_t *partitions) {
     assert(!receiver->closing);
     if (partitions->cnt > 0)
         choose_offsets(receiver, partitions);
+    kafka_begin_counting(receiver);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *item = &partitions->elems[i];
         struct kafka_partition *partition = partition_of(receiver, item);
         partition->assigned = partition->behind = true;
-        partition->end = -1;
-        partition->out_of_range = false;
+        partition->end = partition->passed = -1;
+        partition->out_of_range = partition->made_anew = false;
         if (item->offset >= 0)
             partition->next = item->offset;
     }
     say_taken(receiver, partitions);
+    prove_last(receiver, partitions);
     tell_library(receiver, cooperative, true, partitions);
     if (receiver->paused)
         receiver->library->pause_partitions(receiver->consumer, partitions);
@@ -280,6 +350,7 @@ static void give_partitions(struct kafka_receiver *receiver, bool cooperative,
         if (partition == NULL)
             continue;
         partition->assigned = partition->behind = false;
+        partition->even_ns = 0;
         kafka_partition_leave(receiver, partition);
         kafka_hide_lag(receiver, partition);
         log_write(LOG_INFO, (struct log_site){"C7006", receiver->context->site},
@@ -384,11 +455,11 @@ static void assign_anew(struct kafka_receiver *receiver, const struct kafka_part
 }
 
 static void mend(struct kafka_receiver *receiver, struct kafka_partition *partition) {
-    assert(partition->assigned && partition->out_of_range);
+    assert(partition->assigned && (partition->out_of_range || partition->made_anew));
     int64_t low, high;
     if (partition->unresolved) {
         partition->out_of_range = partition->unresolved = false;
-        assign_anew(receiver, partition, first_offset(receiver, partition));
+        assign_anew(receiver, partition, first_offset(receiver, partition, receiver->since_ms));
         return;
     }
     if (receiver->library->query_watermark_offsets(receiver->consumer, partition->topic,
@@ -396,7 +467,16 @@ static void mend(struct kafka_receiver *receiver, struct kafka_partition *partit
                                                    QUERY_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return; // again in a second
     int64_t next = partition->next;
-    if (next > high) {
+    if (partition->made_anew && next <= high) {
+        if (receiver->first)
+            feed_note(receiver->feed, feed_source_path(partition->source),
+                      "the record at offset %" PRId64
+                      ", which was read last, is another one now: "
+                      "the topic was created again or has lost records; it is read from its "
+                      "beginning",
+                      partition->last);
+        kafka_partition_restart(receiver, partition);
+    } else if (next > high) {
         if (receiver->first)
             feed_note(receiver->feed, feed_source_path(partition->source),
                       "it ends at offset %" PRId64 " but was read up to %" PRId64
@@ -418,7 +498,8 @@ static void mend(struct kafka_receiver *receiver, struct kafka_partition *partit
 void kafka_mend_range(struct kafka_receiver *receiver) {
     struct kafka_partition *partition;
     for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;)
-        if (partition->assigned && partition->out_of_range)
+        if (partition->assigned &&
+            (partition->out_of_range || (partition->made_anew && receiver->held_count == 0)))
             mend(receiver, partition);
 }
 
@@ -479,7 +560,7 @@ void kafka_show_lag(struct kafka_receiver *receiver) {
     struct kafka_partition *partition;
     if (!receiver->first)
         return;
-    uint64_t now_ms = clock_unix_ns() / 1000000;
+    uint64_t now_ms = clock_unix_ns() / 1000000, now_ns = clock_monotonic_ns();
     for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
         int64_t end, behind = partition->assigned ? records_behind(receiver, partition, &end) : -1;
         if (behind < 0)
@@ -489,9 +570,13 @@ void kafka_show_lag(struct kafka_receiver *receiver) {
         const char *const labels[] = {
             "receiver", receiver->context->id, "topic", partition->topic, "partition", number,
             NULL};
-        uint64_t age_ms = 0;
+        uint64_t age_ms = 0, even_ms = (now_ns - partition->even_ns) / 1000000;
         if (behind > 0 && partition->time_ms > 0 && now_ms > (uint64_t)partition->time_ms)
             age_ms = now_ms - (uint64_t)partition->time_ms;
+        if (behind == 0)
+            partition->even_ns = now_ns;
+        else if (partition->even_ns > 0 && even_ms < age_ms)
+            age_ms = even_ms; // what came since is no older
         // Looked up each time: what metric_remove takes away for one partition is back with this.
         metric_set(metric_find(&offset_lag, labels), (uint64_t)behind);
         metric_set(metric_find(&lag_seconds, labels), age_ms);

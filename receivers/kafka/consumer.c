@@ -113,8 +113,12 @@ static void see_to_error(struct kafka_receiver *receiver, const rd_kafka_message
     case RD_KAFKA_RESP_ERR__PARTITION_EOF: {
         struct kafka_partition *partition = kafka_partition_find(
             receiver, receiver->library->topic_name(message->rkt), message->partition);
-        if (partition != NULL)
-            partition->at_end = true;
+        if (partition == NULL)
+            break;
+        if (partition->proving && message->offset < partition->next)
+            partition->made_anew = true;
+        else
+            partition->passed = message->offset;
         break;
     }
     case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
@@ -122,6 +126,9 @@ static void see_to_error(struct kafka_receiver *receiver, const rd_kafka_message
                   "its partitions went to others, since handling took longer than "
                   "max_poll_interval; it joins again");
         break;
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+        kafka_begin_counting(receiver); // what comes into a topic that is made later is new
+        // fall through
     default:
         kafka_say_trouble(receiver, KAFKA_REFUSED, "%s",
                           receiver->library->message_errstr(message));

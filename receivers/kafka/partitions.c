@@ -81,9 +81,14 @@ struct kafka_partition *kafka_partition_of(struct kafka_receiver *receiver, cons
     partition->number = number;
     partition->next = -1;
     partition->source = open_source(receiver, partition, SLICE(""));
-    uint64_t restored = feed_source_restored(partition->source).number;
-    if (restored > 0)
-        partition->next = (int64_t)restored;
+    partition->passed = partition->last = -1;
+    struct source_position restored = feed_source_restored(partition->source);
+    if (restored.number > 0) {
+        partition->next = (int64_t)restored.number;
+        partition->last = (int64_t)restored.detail[KAFKA_DETAIL_LAST];
+        partition->time_ms = (int64_t)restored.detail[KAFKA_DETAIL_TIME];
+        partition->mark = restored.detail[KAFKA_DETAIL_MARK];
+    }
     index_add(&receiver->partitions, partition->hash, partition);
     return partition;
 }
@@ -97,7 +102,10 @@ void kafka_partition_restart(struct kafka_receiver *receiver, struct kafka_parti
     kafka_flush(receiver);
     feed_source_forget(receiver->feed, partition->source);
     partition->source = open_source(receiver, partition, SLICE(""));
-    partition->next = -1;
+    partition->next = partition->last = partition->passed = -1;
+    partition->mark = 0;
+    partition->time_ms = 0;
+    partition->proving = partition->made_anew = false;
     partition->asked = partition->accepted = 0;
     kafka_partition_has_gap(partition);
 }
@@ -115,14 +123,31 @@ void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partiti
         feed_source_leave(receiver->feed, sender->source);
 }
 
+// Behind the last record may stand what is none: the marks that end transactions, and records of
+// those that were given up.
+static void pass_end(struct kafka_partition *partition) {
+    int64_t end = partition->passed;
+    partition->passed = -1;
+    partition->proving = partition->unresolved = partition->behind = false;
+    if (!partition->assigned || end <= 0 || end <= partition->next)
+        return;
+    partition->next = end;
+    struct source_position position = {
+        .number = (uint64_t)end,
+        .detail = {[KAFKA_DETAIL_LAST] = (uint64_t)partition->last,
+                   [KAFKA_DETAIL_TIME] = (uint64_t)partition->time_ms,
+                   [KAFKA_DETAIL_MARK] = partition->mark}};
+    feed_source_reached(partition->source, &position);
+}
+
 void kafka_partitions_pass_ends(struct kafka_receiver *receiver) {
     assert(receiver->handled == receiver->held_count);
     uint32_t at = 0;
     for (struct kafka_partition *partition;
          (partition = kafka_partition_next(receiver, &at)) != NULL;) {
-        if (!partition->at_end)
+        if (partition->passed < 0 || partition->made_anew)
             continue;
-        partition->at_end = false;
+        pass_end(partition);
         feed_source_caught_up(receiver->feed, partition->source);
         for (struct kafka_sender *sender = partition->first_sender; sender != NULL;
              sender = sender->next_of_partition)

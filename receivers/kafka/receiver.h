@@ -62,19 +62,25 @@ struct kafka_partition {
     bool assigned;
     bool unresolved;   // librdkafka itself looks for the committed offset
     bool behind;       // has not reached what was there when it was assigned
-    bool at_end;       // what the broker had of it has been fetched; the feed is still to be told
+    bool proving;      // the record that was read last is fetched again, to see whether it is there
+    bool made_anew;    // it is another one, or is not there …
     bool out_of_range; // where it stands is not there; see kafka_mend_range
     struct source *source;
     int64_t next;      // offset of the next record; below it all is done; -1: not known yet
     int64_t end;       // of what was there when it was assigned; -1: not known yet
+    int64_t passed;    // what was fetched ends here, with all that is no record; -1: told the feed
+    int64_t last;      // offset of the record that was handed over last; -1: not known
+    uint64_t mark;     // of that record: kafka_mark_of; 0: not known
     int64_t time_ms;   // of the newest record that was handed over; 0: none
+    uint64_t even_ns;  // when it was seen last that nothing is behind; 0: not yet
     uint64_t asked;    // offset that was committed last, or is under way
     uint64_t accepted; // offset that the group holds
     struct kafka_sender *first_sender;
 };
 
-// Where the position of a sender's source has `begin`; before it stand those of its partition.
-enum { KAFKA_DETAIL_BEGIN = 2 };
+// What stands in positions: of a partition the last record, the newest time and the last record's
+// mark; of a sender its `begin`, too.
+enum { KAFKA_DETAIL_LAST, KAFKA_DETAIL_TIME, KAFKA_DETAIL_BEGIN, KAFKA_DETAIL_MARK };
 
 // One sender within one partition.
 struct kafka_sender {
@@ -143,6 +149,7 @@ struct kafka_receiver {
     atomic_bool paused;
     bool rebalanced; // since the last look at whether it has caught up
     bool others_left;
+    uint64_t since_ms;                        // Unix time of its first assignment; 0: none yet
     rd_kafka_message_t *held[KAFKA_HELD_MAX]; // those before `handled` are in the feed's batch
     uint32_t held_count;
     uint32_t handled;
@@ -198,10 +205,12 @@ void kafka_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t event,
 void kafka_committed(rd_kafka_t *consumer, rd_kafka_resp_err_t failure,
                      rd_kafka_topic_partition_list_t *offsets, void *opaque);
 void kafka_commit(struct kafka_receiver *receiver);
-// Partitions whose offset is not there go on where there are records.
+// Partitions whose offset, or the record before it, is not there go on where there are records.
 void kafka_mend_range(struct kafka_receiver *receiver);
 // Tells the feed when all partitions have reached what was there at their assignment.
 void kafka_look_whether_caught_up(struct kafka_receiver *receiver);
+// From now on partitions without an offset are new: `latest` does not skip what is in them.
+void kafka_begin_counting(struct kafka_receiver *receiver);
 void kafka_show_lag(struct kafka_receiver *receiver);
 void kafka_hide_lag(struct kafka_receiver *receiver, const struct kafka_partition *partition);
 
@@ -220,8 +229,8 @@ bool kafka_sender_has_copy(const struct kafka_sender *sender, uint64_t sequence,
 void kafka_partition_has_gap(struct kafka_partition *partition);
 // The partition begins anew: its source forgets how far it was.
 void kafka_partition_restart(struct kafka_receiver *receiver, struct kafka_partition *partition);
-// The feed is told of partitions of which nothing more is there, once all that was fetched has been
-// offered.
+// Partitions of which nothing more is there are done up to their end, once all that was fetched has
+// been offered, and the feed is told.
 void kafka_partitions_pass_ends(struct kafka_receiver *receiver);
 void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partition *partition);
 // Senders that the checkpoint knew are known; those of partitions that are not assigned hold
@@ -233,6 +242,8 @@ void kafka_partitions_release(struct kafka_receiver *receiver);
 
 // records.c: one message. False: it is not to be handled now (stopping, or no longer ours).
 bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *message);
+// Tells one record of a partition from another with the same offset; never 0.
+uint64_t kafka_mark_of(const struct kafka_receiver *receiver, const rd_kafka_message_t *message);
 // For feed_on_refusal: the message at hand is kept as a whole.
 void kafka_held_refused(void *context, const struct source *source, struct slice record,
                         uint64_t position, const struct decode_fault *fault);

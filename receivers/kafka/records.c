@@ -50,6 +50,19 @@ static void read_headers(const struct kafka_receiver *receiver, const rd_kafka_m
 
 // -- positions ----------------------------------------------------------------------------------
 
+uint64_t kafka_mark_of(const struct kafka_receiver *receiver, const rd_kafka_message_t *message) {
+    enum { PART = 64 }; // of each end: the cost of a record is bounded
+    rd_kafka_timestamp_type_t type;
+    const char *value = message->payload;
+    size_t size = value == NULL ? 0 : message->len;
+    uint64_t parts[4] = {(uint64_t)receiver->library->message_timestamp(message, &type), size};
+    parts[2] = hash_words(value, size < PART ? size : PART);
+    if (size > PART)
+        parts[3] = hash_words(value + size - PART, PART);
+    uint64_t mark = hash_words(parts, sizeof parts);
+    return mark == 0 ? 1 : mark;
+}
+
 // All of the message that comes now counts as done with what is offered next.
 static void reach(struct kafka_receiver *receiver, const struct handling *handling) {
     const rd_kafka_message_t *message = handling->message;
@@ -62,9 +75,13 @@ static void reach(struct kafka_receiver *receiver, const struct handling *handli
         partition->time_ms = time_ms;
     assert(message->offset >= 0 && message->offset + 1 >= partition->next);
     partition->next = message->offset + 1;
+    partition->last = message->offset;
+    partition->mark = kafka_mark_of(receiver, message);
     struct source_position position = {
         .number = (uint64_t)message->offset + 1,
-        .detail = {(uint64_t)message->offset, (uint64_t)partition->time_ms}};
+        .detail = {[KAFKA_DETAIL_LAST] = (uint64_t)message->offset,
+                   [KAFKA_DETAIL_TIME] = (uint64_t)partition->time_ms,
+                   [KAFKA_DETAIL_MARK] = partition->mark}};
     feed_source_reached(partition->source, &position);
     if (handling->sender == NULL)
         return;
@@ -239,14 +256,26 @@ static bool drop(struct kafka_receiver *receiver, const struct handling *handlin
     return true;
 }
 
+// Whether the record that was read last is another one now.
+static bool was_made_anew(const struct kafka_receiver *receiver, struct kafka_partition *partition,
+                          const rd_kafka_message_t *message) {
+    if (!partition->proving)
+        return partition->made_anew;
+    partition->proving = false;
+    partition->made_anew =
+        message->offset == partition->last && kafka_mark_of(receiver, message) != partition->mark;
+    return partition->made_anew;
+}
+
 bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *message) {
     assert(message->err == RD_KAFKA_RESP_ERR_NO_ERROR);
     struct handling handling = {.message = message, .value = {message->payload, message->len}};
     handling.partition = kafka_partition_find(receiver, receiver->library->topic_name(message->rkt),
                                               message->partition);
     struct kafka_partition *partition = handling.partition;
-    // It went to somebody else meanwhile, or was fetched before it came back.
-    if (partition == NULL || !partition->assigned || message->offset < partition->next)
+    // It went to somebody else meanwhile, or was fetched before it came back, or proves something.
+    if (partition == NULL || !partition->assigned || was_made_anew(receiver, partition, message) ||
+        message->offset < partition->next)
         return true;
     partition->unresolved = false;
     if (message->payload == NULL)

@@ -4,7 +4,7 @@
 // Waits are those of client-go: 0.8 s, doubled up to 30 s, with up to as much again by chance, from
 // the beginning again after two minutes without a failure. Where nothing but a person can help (a
 // request that the server does not take, a resource that it does not have) the wait goes up to five
-// minutes.
+// minutes. Lists that come again within two minutes wait in the same way.
 #include "base/log.h"
 #include "base/text/cut.h"
 #include "receivers/kubernetes/receiver.h"
@@ -62,6 +62,20 @@ static void say(struct watch *watch, const char *format, ...) {
             *c = ' ';
 }
 
+// The first time soon. A server that goes on forgetting is not made to list everything each second.
+static uint64_t relist_wait(struct watch *watch, uint64_t now_ns) {
+    bool lasts = watch->relisted_ns != 0 && now_ns - watch->relisted_ns < CALM_NS;
+    watch->relisted_ns = now_ns;
+    if (!lasts) {
+        watch->relist_ns = 0;
+        return kubernetes_random(watch->receiver, 0, SECOND_NS);
+    }
+    watch->relist_ns = watch->relist_ns == 0 ? WAIT_LEAST_NS : 2 * watch->relist_ns;
+    if (watch->relist_ns > WAIT_MOST_NS)
+        watch->relist_ns = WAIT_MOST_NS;
+    return kubernetes_random(watch->receiver, watch->relist_ns, 2 * watch->relist_ns);
+}
+
 static void list_again(struct watch *watch, uint64_t now_ns, const char *why) {
     // Before the first list there is nothing that could have been missed.
     bool gap = watch->version[0] != '\0';
@@ -69,7 +83,7 @@ static void list_again(struct watch *watch, uint64_t now_ns, const char *why) {
     watch->needs_probe = false;
     watch->version[0] = watch->more[0] = '\0';
     watch->empty_ends = 0;
-    watch->not_before_ns = now_ns + kubernetes_random(watch->receiver, 0, SECOND_NS);
+    watch->not_before_ns = now_ns + relist_wait(watch, now_ns);
     if (!gap)
         return;
     metric_add(watch->counters.gaps, 1);

@@ -111,6 +111,8 @@ struct watch {
     uint64_t backoff_ns, failed_ns, answered_ns;
     uint32_t failures;     // in a row
     uint32_t empty_ends;   // in a row
+    uint64_t relisted_ns;  // when it was to be listed again last; 0: never
+    uint64_t relist_ns;    // the wait before that
     uint32_t unauthorized; // in a row
     bool active;           // its source holds evaluations back
     bool full_said;

@@ -264,6 +264,21 @@ class Suite:
                 api.put("events", "last", **event())
                 self.reaches(culprit, 5, "events are not told again")
 
+    def gaps_that_last(self):
+        """A server that forgets each version is not made to list everything all the time."""
+        times = 5
+        with StandIn() as api:
+            api.put("pods", "pod-0", **pod())
+            for _ in range(times):
+                api.fail("pods", "gone", "watch")
+                api.fail("pods", "gone", "list")
+            with Culprit(self.binary, self.place("gaps"), api.url, api.token) as culprit:
+                self.reaches(culprit, 1, "in the end")
+                lists = [one.at for one in api.asked("pods", "list")]
+                least = sum(0.8 * 2 ** i for i in range(times - 2))
+                self.checks.check(len(lists) >= times and lists[-1] - lists[0] >= least,
+                                  lambda: "lists wait longer each time: %r" % lists)
+
     def backup(self):
         with StandIn() as api:
             for number in range(3):
@@ -372,8 +387,8 @@ def main(binary):
                     (429, "the server answers 429: as the test wants it"),
                     (503, "the server answers 503: as the test wants it"))
         cases = [lambda case=case: suite.status(*case) for case in statuses]
-        cases += [suite.killed, suite.changes, suite.token, suite.stream, suite.gap, suite.backup,
-                  suite.pages, suite.once, suite.access]
+        cases += [suite.killed, suite.changes, suite.token, suite.stream, suite.gap, suite.gaps_that_last,
+                  suite.backup, suite.pages, suite.once, suite.access]
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for done in [pool.submit(case) for case in cases]:
                 done.result()

@@ -22,7 +22,7 @@ LIST_KEYS = {"limit", "continue", "resourceVersion", "resourceVersionMatch", "fi
              "labelSelector"}
 END = {"k8s.io/initial-events-end": "true"}
 
-Request = collections.namedtuple("Request", "resource kind query token status")
+Request = collections.namedtuple("Request", "resource kind query token status at")
 
 
 class Fault:
@@ -179,7 +179,8 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
         with self.world.changed:
             self.world.requests.append(Request(getattr(self, "resource", None),
                                                getattr(self, "kind", None),
-                                               getattr(self, "query", None), token, status))
+                                               getattr(self, "query", None), token, status,
+                                               time.monotonic()))
 
     def status(self, code, message, headers=(), cause=None, reason=None):
         self.note(code)

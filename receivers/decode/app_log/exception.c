@@ -10,6 +10,9 @@
 #include "receivers/decode/app_log/cuda.h"
 #include "receivers/decode/app_log/killed.h"
 #include "receivers/decode/app_log/logged.h"
+#include "receivers/decode/app_log/rank_words.h"
+#include "receivers/decode/forms/meanings.h"
+#include "receivers/decode/forms/rows.h"
 #include "receivers/decode/line/head.h"
 
 #include <assert.h>
@@ -38,88 +41,6 @@ static bool begins_any(struct slice text, const struct slice *words, size_t coun
 static struct slice last_part(struct slice name) {
     const char *dot = memrchr(name.data, '.', name.size);
     return dot == NULL ? name : text_from(name, (size_t)(dot - name.data) + 1);
-}
-
-// The end of another process is what it tells of.
-static bool follows_from_another(struct slice type, struct slice message) {
-    static const struct slice types[] = {
-        {"DistNetworkError", 16},          {"DistStoreError", 14},
-        {"RendezvousConnectionError", 25}, {"RendezvousTimeoutError", 22},
-        {"RendezvousClosedError", 21},     {"SignalException", 15},
-        {"KeyboardInterrupt", 17},         {"GetTimeoutError", 15},
-        {"ActorUnavailableError", 21},
-    };
-    static const struct slice words[] = {
-        {"Connection closed by", 20},
-        {"Connection reset by peer", 24},
-        {"pair closure", 12},
-        {"remote process exited", 21},
-        {"ncclRemoteError", 15},
-        {"connectFullMesh failed", 22},
-        {"Connection was likely closed", 28},
-        {"Horovod has been shut down", 26},
-        {"successfully reached monitoredBarrier", 37},
-        {"failed to pass monitoredBarrier", 31},
-        {"operation to complete", 21},
-        {"Watchdog caught collective operation timeout", 44},
-    };
-    for (size_t i = 0; i < COUNT(types); i++)
-        if (slice_equal(type, types[i]))
-            return true;
-    return contains_any(message, words, COUNT(words));
-}
-
-// "[Errno 104] …": the network's, which may be the other end's fault.
-static bool is_network_errno(struct slice message) {
-    static const uint8_t numbers[] = {32, 101, 103, 104, 107, 110, 111, 112, 113};
-    uint64_t number;
-    if (!text_skip(&message, SLICE("[Errno ")) || !text_take_number(&message, 1, 4, &number))
-        return false;
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        if (numbers[i] == number)
-            return true;
-    return false;
-}
-
-// Words of what goes on between processes: nothing can be concluded.
-static bool is_doubtful(struct slice type, struct slice message) {
-    static const struct slice words[] = {
-        {"NCCL", 4},      {"nccl", 4},     {"loo", 3},    {"c10d", 4},        {"tore", 4},
-        {"endezvous", 9}, {"imed out", 8}, {"imeout", 6}, {"peer", 4},        {"remote", 6},
-        {"onnect", 6},    {"ocket", 5},    {"arrier", 6}, {"roken pipe", 10},
-    };
-    static const struct slice names[] = {
-        {"onnect", 6}, {"imeout", 6},      {"Dist", 4},        {"Pipe", 4},      {"EOFError", 8},
-        {"Ray", 3},    {"Rendezvous", 10}, {"SystemExit", 10}, {"Interrupt", 9},
-    };
-    return is_network_errno(message) || contains_any(type, names, COUNT(names)) ||
-           contains_any(message, words, COUNT(words));
-}
-
-// A port that another process holds is the fault of who wants it, whatever the type says.
-static bool is_port_in_use(struct slice message) {
-    static const struct slice words[] = {{"ddress already in use", 21}, {"EADDRINUSE", 10}};
-    return contains_any(message, words, COUNT(words));
-}
-
-// A service that the program calls (a tracker, a bucket, a database) is no rank: an error of its
-// client is the end of who called it. The client shows in the type or in the place.
-static bool is_of_service(const struct raised *raised) {
-    static const struct slice clients[] = {
-        {"requests.", 9},      {"urllib3.", 8}, {"botocore.", 9},     {"aiohttp.", 8},
-        {"httpx.", 6},         {"wandb.", 6},   {"mlflow.", 7},       {"redis.", 6},
-        {"pymongo.", 8},       {"google.", 7},  {"azure.", 6},        {"huggingface_hub.", 16},
-        {"psycopg2.", 9},      {"openai.", 7},  {"http.client.", 12}, {"boto3.", 6},
-        {"urllib.error.", 13},
-    };
-    static const struct slice folders[] = {
-        {"/urllib3/", 9}, {"/requests/", 10}, {"/botocore/", 10},      {"/aiohttp/", 9},
-        {"/httpx/", 7},   {"/wandb/", 7},     {"/http/client.py", 15}, {"/redis/", 7},
-    };
-    struct traceback_place place;
-    return begins_any(raised->type, clients, COUNT(clients)) ||
-           (traceback_place(raised->place, &place) &&
-            contains_any(place.file, folders, COUNT(folders)));
 }
 
 // -- facts ----------------------------------------------------------------------------------------
@@ -204,17 +125,26 @@ static void set_missing(struct slice message, struct reading *reading) {
         reading_number(reading, FACT_PEER_RANK, (int64_t)rank);
 }
 
-void exception_facts(const struct raised *raised, struct reading *reading) {
+static const struct form *meaning_of(const struct forms *forms, const struct raised *raised) {
+    struct traceback_place place;
+    struct uttered uttered = {
+        .type = raised->type, .message = raised->message, .scope = MEANING_EXCEPTION};
+    if (traceback_place(raised->place, &place))
+        uttered.file = place.file;
+    return forms_meaning(forms, &uttered);
+}
+
+void exception_facts(const struct forms *forms, const struct raised *raised,
+                     struct reading *reading) {
     struct slice type = last_part(raised->type), message = raised->message;
-    bool is_own = is_port_in_use(message) || (!raised->cut && is_of_service(raised));
     set_missing(message, reading);
     reading_text(reading, FACT_EXCEPTION, raised->type);
     exception_message(whole_message(raised, reading->arena), reading);
     if (!raised->cut && set_told(type, message, reading))
         return;
-    if (!is_own && follows_from_another(type, message))
-        reading_yes_no(reading, FACT_VICTIM, true);
-    else if (is_own || (!raised->cut && !is_doubtful(type, message)))
+    const struct form *meaning = meaning_of(forms, raised);
+    words_mean(meaning, reading);
+    if (meaning == NULL && !raised->cut)
         reading_yes_no(reading, FACT_VICTIM, false);
 }
 
@@ -274,7 +204,7 @@ static void read_reason(const struct traceback *traceback, bool cut, const struc
         struct raised told = *reason;
         told.cut = frame->truncated;
         reading_begin(reading, OBSERVATION_EXCEPTION);
-        exception_facts(&told, reading);
+        exception_facts(frame->forms, &told, reading);
     }
 }
 
@@ -407,6 +337,11 @@ static bool is_remote_head(struct slice line) {
     return text_find(line, SLICE("ray::"), &behind) && text_find(behind, SLICE("(pid="), &behind);
 }
 
+static bool is_one_word(struct slice text) {
+    text = text_trim(text);
+    return text.size > 0 && memchr(text.data, ' ', text.size) == NULL;
+}
+
 // An exception was told: what may follow is the rest of its message, or one more of the chain.
 static enum block_step more_behind(struct slice last, uint32_t blanks, const struct frame *frame,
                                    struct slice message) {
@@ -437,8 +372,10 @@ static enum block_step more_behind(struct slice last, uint32_t blanks, const str
         // Of a group, behind its bar; else another exception.
         return message.data[0] == ' ' && text_find(message, SLICE("| "), &behind) ? BLOCK_TAKE
                                                                                   : BLOCK_OVER;
-    case TRACEBACK_OTHER:
-        break;
+    case TRACEBACK_OTHER: // a name that a colon announced
+        return blanks == 0 && traceback_goes_on(text_trim(last)) && is_one_word(message)
+                   ? BLOCK_LAST
+                   : BLOCK_OVER;
     }
     return BLOCK_OVER;
 }
@@ -463,7 +400,14 @@ static enum block_step more_of_traceback(struct slice so_far, uint32_t count,
     return next == TRACEBACK_OTHER || next == TRACEBACK_TAIL ? BLOCK_PASS : BLOCK_TAKE;
 }
 
-// Alone on the line, or behind the level of a logger.
+// "Scheduler hit an exception: "
+static bool says_exception(struct slice front) {
+    bool is_said = front.size > 2 && memcmp(front.data + front.size - 2, ": ", 2) == 0;
+    return is_said && (memmem(front.data, front.size, "xception", 8) != NULL ||
+                       memmem(front.data, front.size, "rror", 4) != NULL);
+}
+
+// Alone on the line, behind the level of a logger, or behind words that say what follows.
 static bool begins_traceback(struct slice message) {
     struct slice behind;
     if (!text_find(message, SLICE("Traceback (most"), &behind) ||
@@ -472,7 +416,7 @@ static bool begins_traceback(struct slice message) {
     struct slice front = {message.data, (size_t)(behind.data - message.data) - 15};
     text_skip_blanks(&message);
     return text_begins(message, SLICE("Traceback")) || text_begins(message, SLICE("+ Exc")) ||
-           logged_has_level(front);
+           says_exception(front) || logged_has_level(front);
 }
 
 static enum read_result read_head(const struct frame *frame, struct slice message,
@@ -536,8 +480,11 @@ static enum block_step more_of_line(struct slice so_far, uint32_t count, const s
     return traceback_line(message, false) == TRACEBACK_TAIL ? BLOCK_TAKE : BLOCK_OVER;
 }
 
-const struct line_reader READER_TRACEBACK = {
-    .name = "traceback", .read = read_head, .more = more_of_traceback, .finish = finish};
+const struct line_reader READER_TRACEBACK = {.name = "traceback",
+                                             .bare = true,
+                                             .read = read_head,
+                                             .more = more_of_traceback,
+                                             .finish = finish};
 
 const struct line_reader READER_EXCEPTION = {
     .name = "exception", .read = read_line, .more = more_of_line, .finish = finish};

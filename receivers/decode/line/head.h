@@ -2,7 +2,8 @@
 // What stands in front of the lines of a traceback and is no prefix that a row knows: a program's
 // logger, or a launcher of a site's own, put it before each line.
 //
-// The line that begins a traceback ends in words of its own, so all before them is a head. A line
+// The line that begins a traceback ends in words of its own, and a place in one begins with words
+// of its own, so all before them is a head. A line
 // that begins with a head of the same shape (equal but for its numbers) has one, too.
 #pragma once
 

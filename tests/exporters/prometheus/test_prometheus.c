@@ -181,6 +181,7 @@ START_TEST(a_token_is_asked_for) {
     stop();
     config.auth.bearer_token = (struct secret){"s3cret"};
     ck_assert_msg(start() == STATUS_OK, "%s", error.message);
+    encode(1, VERDICT_OPEN); // so that no scrape waits
     struct answer answer = ask("GET", "/metrics", "");
     ck_assert_int_eq(answer.status, 401);
     answer_free(&answer);
@@ -297,6 +298,55 @@ START_TEST(a_load_is_shown_once_it_is_whole) {
 }
 END_TEST
 
+static atomic_bool answered;
+
+static void *scrape_once(void *out) {
+    *(struct answer *)out = ask("GET", "/metrics", "");
+    atomic_store(&answered, true);
+    return NULL;
+}
+
+static void reload(pthread_t *thread, struct answer *answer) {
+    encode(1, VERDICT_OPEN);
+    stop();
+    ck_assert_msg(start() == STATUS_OK, "%s", error.message);
+    atomic_store(&answered, false);
+    ck_assert_int_eq(pthread_create(thread, NULL, scrape_once, answer), 0);
+    usleep(100000); // long enough for an answer that would not wait
+    ck_assert(!atomic_load(&answered));
+}
+
+// An empty page would end every series.
+START_TEST(after_a_reload_a_scrape_waits_for_the_board) {
+    pthread_t thread;
+    struct answer answer;
+    reload(&thread, &answer);
+    component_restored(&exporter_prometheus, instance);
+    encode(2, VERDICT_OPEN);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(answer.status, 200);
+    answer_free(&answer);
+    reload(&thread, &answer); // nothing fits what was kept: then for the first batch
+    encode(3, VERDICT_OPEN);
+    pthread_join(thread, NULL);
+    ck_assert(body_has(&answer, "culprit_verdict_open{"));
+    answer_free(&answer);
+}
+END_TEST
+
+// The new configuration fails, and the old one starts again.
+START_TEST(a_scrape_does_not_hold_up_a_reload_that_failed) {
+    pthread_t thread;
+    struct answer answer;
+    reload(&thread, &answer);
+    stop();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(answer.status, 503);
+    answer_free(&answer);
+    ck_assert_msg(start() == STATUS_OK, "%s", error.message);
+}
+END_TEST
+
 START_TEST(options_that_do_not_fit) {
     struct problem_list problems;
     problem_list_init(&problems, &arena);
@@ -325,6 +375,8 @@ int main(void) {
     tcase_add_test(all, own_metrics_are_shown_when_asked_for);
     tcase_add_test(all, scrapes_while_batches_come);
     tcase_add_test(all, a_load_is_shown_once_it_is_whole);
+    tcase_add_test(all, after_a_reload_a_scrape_waits_for_the_board);
+    tcase_add_test(all, a_scrape_does_not_hold_up_a_reload_that_failed);
     tcase_add_test(all, options_that_do_not_fit);
     Suite *suite = suite_create("prometheus");
     suite_add_tcase(suite, all);

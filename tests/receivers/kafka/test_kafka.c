@@ -3,6 +3,8 @@
 // committed, and what it does while something does not work.
 #include "tests/receivers/kafka/kafka_fixture.h"
 
+#include "base/metrics/exposition.h"
+
 static struct running one;
 
 static void setup(void) {
@@ -86,6 +88,63 @@ START_TEST(latest_begins_at_the_end) {
     produce_many(0, 10, 13);
     EVENTUALLY(accepted(&one) == 3);
     running_stop(&one);
+}
+END_TEST
+
+// The mock cluster knows no times: all of a partition was written since.
+static struct kafka_library timed;
+
+static rd_kafka_resp_err_t find_all(rd_kafka_t *consumer, rd_kafka_topic_partition_list_t *times,
+                                    int timeout_ms) {
+    ck_assert_int_eq(times->cnt, 1);
+    ck_assert_int_le(times->elems[0].offset, (int64_t)(clock_unix_ns() / 1000000));
+    if (times->elems[0].offset < 0)
+        return kafka->offsets_for_times(consumer, times, timeout_ms);
+    times->elems[0].offset = 0;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static void start_with_times(struct running *running) {
+    struct error error = {0};
+    running->config.initial_offset = KAFKA_START_LATEST;
+    ck_assert_int_eq(component_start(&receiver_kafka, running->receiver, &running->config,
+                                     &running->context, &error),
+                     STATUS_OK);
+    timed = *kafka;
+    timed.offsets_for_times = find_all;
+    running->receiver->library = &timed;
+    ck_assert_int_eq(pthread_create(&running->thread, NULL, running_thread, running), 0);
+}
+
+// What is in a partition that comes later was written since: it is read from its beginning.
+START_TEST(latest_reads_all_of_a_partition_that_comes_later) {
+    struct running other;
+    produce_many(0, 0, 2);
+    start_with_times(&one);
+    EVENTUALLY(atomic_load(&one.feed->caught_up));
+    produce_many(0, 2, 5);
+    EVENTUALLY(accepted(&one) == 3);
+    ck_assert_int_eq((int)mock.mock_topic_create(cluster, "new", 1, 1), 0);
+    for (int i = 0; i < 5; i++)
+        produce("new", 0, record_text(i), NULL);
+    rd_kafka_topic_partition_list_t *list = kafka->topic_partition_list_new(2);
+    kafka->topic_partition_list_add(list, "t", RD_KAFKA_PARTITION_UA);
+    kafka->topic_partition_list_add(list, "new", RD_KAFKA_PARTITION_UA);
+    ck_assert_int_eq((int)kafka->subscribe(one.receiver->consumer, list), 0);
+    kafka->topic_partition_list_destroy(list);
+    EVENTUALLY(fake_feed_accepted(one.feed, "new/0") == 5);
+    ck_assert_uint_eq(one.feed->count, 8);
+    running_stop(&one);
+    // After a restart, too: what the checkpoint knows of the topic says since when.
+    running_init(&other);
+    other.config.group_id = "other";
+    struct source *known = feed_source(other.feed, SLICE("kafka://t/0"));
+    known->restored.number = known->reached.number = 5;
+    known->restored.detail[KAFKA_DETAIL_TIME] = 1; // long before what is in the other partition
+    produce_many(1, 0, 4);
+    start_with_times(&other);
+    EVENTUALLY(fake_feed_accepted(other.feed, "t/1") == 4);
+    running_stop(&other);
 }
 END_TEST
 
@@ -492,6 +551,125 @@ START_TEST(a_topic_made_anew_is_read_from_its_beginning) {
 }
 END_TEST
 
+// Where it began, and what the checkpoint of a receiver that read `count` records says then.
+static struct source_position read_first(int count) {
+    produce_many(0, 0, count);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == (uint32_t)count);
+    EVENTUALLY(committed(0) == count);
+    struct source_position position = fake_feed_find(one.feed, "t/0")->flushed;
+    ck_assert_uint_eq(position.number, (uint64_t)count);
+    running_stop(&one);
+    running_init(&one);
+    return position;
+}
+
+static void restore(const struct source_position *position) {
+    struct source *source = feed_source(one.feed, SLICE("kafka://t/0"));
+    source->restored = source->reached = *position;
+}
+
+START_TEST(the_record_that_was_read_last_proves_that_it_is_the_topic) {
+    struct source_position position = read_first(6);
+    restore(&position);
+    produce_many(0, 6, 9);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 3);
+    ck_assert_uint_eq(one.feed->count, 3);
+    ck_assert_uint_eq(one.feed->records[0].position, 7);
+    ck_assert_uint_eq(one.feed->note_count, 0);
+    EVENTUALLY(committed(0) == 9);
+    running_stop(&one);
+}
+END_TEST
+
+// It has more records than were read of the one before, so that no offset is missing.
+START_TEST(a_topic_made_anew_with_more_records_is_read_from_its_beginning) {
+    struct source_position position = read_first(6);
+    position.detail[KAFKA_DETAIL_MARK]++;
+    restore(&position);
+    produce_many(0, 6, 9);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 9);
+    ck_assert_uint_eq(one.feed->records[0].position, 1);
+    ck_assert(fake_feed_noted(one.feed, "kafka://t/0", "record at offset 5, which was read last"));
+    EVENTUALLY(committed(0) == 9);
+    running_stop(&one);
+}
+END_TEST
+
+// It has one record less: there is nothing where the last one was.
+START_TEST(a_topic_made_anew_with_one_record_less_is_read_from_its_beginning) {
+    struct source_position position = read_first(6);
+    position.number++;
+    position.detail[KAFKA_DETAIL_LAST]++;
+    restore(&position);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 6);
+    ck_assert(fake_feed_noted(one.feed, "kafka://t/0", "ends at offset 6 but was read up to 7"));
+    running_stop(&one);
+}
+END_TEST
+
+// A cluster whose partition 0 ends with what is no record, as the mark of a transaction is.
+enum { MARKS = 2 };
+static struct kafka_library transactions;
+
+static ssize_t end_behind_marks(rd_kafka_queue_t *queue, int timeout_ms,
+                                rd_kafka_message_t **messages, size_t size) {
+    ssize_t count = kafka->consume_batch_queue(queue, timeout_ms, messages, size);
+    for (ssize_t i = 0; i < count; i++)
+        if (messages[i]->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && messages[i]->partition == 0)
+            messages[i]->offset += MARKS;
+    return count;
+}
+
+static rd_kafka_resp_err_t count_marks(rd_kafka_t *consumer, const char *topic, int32_t partition,
+                                       int64_t *low, int64_t *high) {
+    rd_kafka_resp_err_t failure =
+        kafka->get_watermark_offsets(consumer, topic, partition, low, high);
+    if (partition == 0 && *high >= 0)
+        *high += MARKS;
+    return failure;
+}
+
+// Whether the lag of partition 0 is shown as nothing.
+static bool is_even(void) {
+    struct buffer page;
+    struct exposition exposition;
+    buffer_init(&page, 1 << 20);
+    exposition_begin(&exposition, &page, EXPOSITION_TEXT);
+    metrics_expose(&exposition);
+    exposition_end(&exposition);
+    buffer_append_char(&page, '\0');
+    bool even = strstr(page.data,
+                       "culprit_kafka_receiver_offset_lag{partition=\"0\",receiver="
+                       "\"kafka\",topic=\"t\"} 0\n") != NULL;
+    buffer_release(&page);
+    return even;
+}
+
+START_TEST(marks_of_transactions_are_no_lag) {
+    struct error error = {0};
+    ck_assert_int_eq(
+        component_start(&receiver_kafka, one.receiver, &one.config, &one.context, &error),
+        STATUS_OK);
+    transactions = *kafka;
+    transactions.consume_batch_queue = end_behind_marks;
+    transactions.get_watermark_offsets = count_marks;
+    one.receiver->library = &transactions;
+    produce_many(0, 0, 5);
+    produce_many(1, 0, 1);
+    ck_assert_int_eq(pthread_create(&one.thread, NULL, running_thread, &one), 0);
+    EVENTUALLY(accepted(&one) == 6);
+    EVENTUALLY(atomic_load(&one.feed->caught_up));
+    EVENTUALLY(committed(0) == 5 + MARKS);
+    ck_assert_uint_eq(fake_feed_find(one.feed, "t/0")->flushed.detail[KAFKA_DETAIL_LAST], 4);
+    EVENTUALLY(is_even());
+    running_stop(&one);
+}
+END_TEST
+
 START_TEST(a_fatal_error_makes_a_new_consumer) {
     running_start(&one);
     produce_many(0, 0, 5);
@@ -536,6 +714,7 @@ int main(void) {
     tcase_add_test(reading, goes_on_behind_the_checkpoint);
     tcase_add_test(reading, goes_on_at_the_committed_offset);
     tcase_add_test(reading, latest_begins_at_the_end);
+    tcase_add_test(reading, latest_reads_all_of_a_partition_that_comes_later);
     TCase *records = add_case(suite, "records");
     tcase_add_test(records, repeats_are_dropped);
     tcase_add_test(records, repeats_are_told_across_a_restart);
@@ -558,6 +737,10 @@ int main(void) {
     tcase_add_test(faults, a_fatal_error_makes_a_new_consumer);
     TCase *range = add_case(suite, "range");
     tcase_add_test(range, a_topic_made_anew_is_read_from_its_beginning);
+    tcase_add_test(range, the_record_that_was_read_last_proves_that_it_is_the_topic);
+    tcase_add_test(range, a_topic_made_anew_with_more_records_is_read_from_its_beginning);
+    tcase_add_test(range, a_topic_made_anew_with_one_record_less_is_read_from_its_beginning);
+    tcase_add_test(range, marks_of_transactions_are_no_lag);
     TCase *group = add_case(suite, "group");
     tcase_add_test(group, a_second_pipeline_reads_on_its_own);
     SRunner *runner = srunner_create(suite);

@@ -199,6 +199,17 @@ static const struct sample {
       "7 failed to pass monitoredBarrier in 10000 ms | victim=yes",
       "3+1 exception | rank=0 | exception=RuntimeError | message=3 failed to pass "
       "monitoredBarrier in 10000 ms | victim=yes"}},
+    // Names that a colon announces need not be indented.
+    {"Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: "
+     "connect. Timed out task names:\n"
+     "/job:jax_worker/replica:0/task:2\n"
+     "/job:jax_worker/replica:0/task:1\n",
+     {"1+4 peer_lost | peer_rank=2 | reason=did not come to the barrier in time | role=report | "
+      "exception=jaxlib.xla_extension.XlaRuntimeError | message=DEADLINE_EXCEEDED: Barrier timed "
+      "out. Barrier_id: connect. Timed out task names: | victim=yes | op=connect | "
+      "frame=f (/w/a.py:1)"}},
     // A message that ends in a colon says more in the next line.
     {"[rank0]: Traceback (most recent call last):\n"
      "[rank0]:   File \"/w/a.py\", line 1, in f\n"
