@@ -5,8 +5,8 @@
 // record. With a dead-letter topic each message is decoded once before anything of it is offered:
 // one that holds a refused record is delivered there first, so that nothing of it is done while
 // that is not certain. Slices point into the message, which is kept until the feed is flushed.
-#include "base/hash/hash.h"
 #include "base/clock.h"
+#include "base/hash/hash.h"
 #include "base/log.h"
 #include "base/text/cut.h"
 #include "receivers/decode/formats.h"
