@@ -34,14 +34,21 @@ static void print_slice(struct buffer *out, struct slice text, const char *behin
     buffer_append_text(out, behind);
 }
 
+static const char *sort_of(const struct form *form) {
+    return form->is_prefix     ? "prefix"
+           : form->is_envelope ? "envelope"
+           : form->is_meaning  ? "meaning"
+                               : observation_name(form->kind);
+}
+
 static void print_form(struct buffer *out, const struct form *form) {
-    const char *sort = form->is_prefix     ? "prefix"
-                       : form->is_envelope ? "envelope"
-                                           : observation_name(form->kind);
     buffer_append_format(out, "  %-26.*s %-20s %-9.*s ", (int)form->name.size, form->name.data,
-                         sort, (int)form->role.size,
+                         sort_of(form), (int)form->role.size,
                          form->role.data == NULL ? "" : form->role.data);
-    print_slice(out, form->is_envelope ? form->samples[0].lines : form->texts[0].pattern.source,
+    print_slice(out,
+                form->is_envelope  ? form->samples[0].lines
+                : form->is_meaning ? form->words[0].text
+                                   : form->texts[0].pattern.source,
                 "\n");
 }
 
@@ -112,7 +119,8 @@ static void print_markdown(struct buffer *out, const struct forms *forms) {
             buffer_append_text(out, "| row | kind | a line |\n|---|---|---|\n");
         }
         buffer_append_format(out, "| `%.*s` | %s | ", (int)form->name.size, form->name.data,
-                             form->is_prefix ? "prefix" : observation_name(form->kind));
+                             form->is_meaning || form->is_prefix ? sort_of(form)
+                                                                 : observation_name(form->kind));
         print_sample(out, form->samples[0].lines);
         buffer_append_text(out, " |\n");
     }
@@ -185,7 +193,7 @@ static void print_event(void *context, const struct event *event) {
     if (event->kind != EVENT_OBSERVATION)
         return;
     const struct observation *seen = event->observation;
-    bool known = forms_find(trying->forms, text_until(seen->text, '\n'), &match) &&
+    bool known = forms_find(trying->forms, text_until(seen->text, '\n'), &match) && !match.is_cut &&
                  match.form->kind == seen->kind;
     trying->events++;
     buffer_append_format(out, "%llu\t", (unsigned long long)event->position);

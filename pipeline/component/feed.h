@@ -199,6 +199,9 @@ void feed_stamp(struct feed *feed, struct feed_stamp stamp);
 // far: 0 when that does not prove any. `path` is one of them, to say so. Only over inputs that end,
 // where it does not depend on which input was faster; else 0.
 int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct local_times *times);
+// Whether enough was handed over so far to prove a zone by; false: whatever the logs say, it is 0,
+// and they need not be looked through.
+bool feed_may_settle_zone(struct feed *feed);
 
 // The last time that what was handed over so far says, Unix; 0: none. Only over inputs that end,
 // where it does not depend on which input was faster; else 0.

@@ -96,6 +96,9 @@ OBSERVATION(HEALTH_EVENT, "health_event")
 // Machines and their parts
 OBSERVATION(NODE_STATE, "node_state")   // it starts or stops, or a driver or service of it does
 OBSERVATION(NODE_FAULT, "node_fault")   // a part of it failed: the cause says how
+// How a job is laid out, and what it tries
+OBSERVATION(JOB_LAYOUT, "job_layout")         // on how many nodes, and where its ranks meet
+OBSERVATION(CONNECT_FAILED, "connect_failed") // one try, which may be repeated
 #undef OBSERVATION
 #endif
 
@@ -118,6 +121,8 @@ FACT(ADDRESS, "address", TEXT)          // IP address of who wrote it
 FACT(HOSTS, "hosts", TEXT)
 FACT(FROM_HOST, "from_host", TEXT)      // who told, not who is meant
 FACT(PEER, "peer", TEXT)                // host or address of the other end
+FACT(MEETING, "meeting", TEXT)         // host or address, and port, where the ranks of a job meet
+FACT(NODES, "nodes", NUMBER)           // of a job
 FACT(PEER_RANK, "peer_rank", NUMBER)   // in a communicator, as the group_rank is
 FACT(NOTICED_BY_RANK, "noticed_by_rank", NUMBER)
 FACT(OTHER_PID, "other_pid", NUMBER)

@@ -394,6 +394,12 @@ uint64_t runner_latest_ns(const struct runner *runner) {
     return zone_latest_ns(&runner->watch.clocks);
 }
 
+bool runner_may_settle_zone(struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC && runner->once);
+    assert(lock_is_held(&runner->lock));
+    return zone_may_settle(&runner->zones, &runner->watch.clocks);
+}
+
 int32_t runner_settle_zone(struct runner *runner, struct slice path,
                            const struct local_times *times) {
     assert(runner->magic == RUNNER_MAGIC && runner->once);

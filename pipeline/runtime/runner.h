@@ -55,6 +55,8 @@ bool runner_looks_late(const struct runner *runner, uint32_t row);
 // feed_settle_zone; with `once`.
 int32_t runner_settle_zone(struct runner *runner, struct slice path,
                            const struct local_times *times);
+// feed_may_settle_zone; with `once`.
+bool runner_may_settle_zone(struct runner *runner);
 // feed_latest_ns; with `once`.
 uint64_t runner_latest_ns(const struct runner *runner);
 // Nothing comes after.

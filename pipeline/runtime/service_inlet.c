@@ -216,6 +216,17 @@ static int32_t settle_zone(void *context, struct slice path, const struct local_
     return quarters;
 }
 
+static bool may_settle_zone(void *context) {
+    struct run_receiver *receiver = receiver_of(context);
+    if (!receiver->service->once || receiver->runner_count == 0)
+        return false;
+    struct runner *runner = receiver->runners[0];
+    lock_take(&runner->lock);
+    bool may = runner_may_settle_zone(runner);
+    lock_release(&runner->lock);
+    return may;
+}
+
 static uint64_t latest_ns(void *context) {
     struct run_receiver *receiver = receiver_of(context);
     if (!receiver->service->once || receiver->runner_count == 0)
@@ -269,6 +280,7 @@ struct feed_outlet receiver_outlet(struct run_receiver *receiver) {
                                 .knows_node = knows_node,
                                 .turn = once ? NULL : turn,
                                 .settle_zone = settle_zone,
+                                .may_settle_zone = may_settle_zone,
                                 .latest_ns = latest_ns,
                                 .trouble = trouble,
                                 .caught_up = caught_up};

@@ -9,12 +9,18 @@
 #include "base/metrics/metrics.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/verdict_ledger.h"
+#include "processors/cluster/verdict_builder.h"
 
 enum { DETECTOR_MAGIC = 0xde7ec704 };
 
 struct detector_base {
     uint32_t magic;
     bool live; // the input has no end: what is old is forgotten
+    // Set after detector_begin by detectors of what machines say: at the end of the input the
+    // evaluation is as of the latest time that is that of a file, too, where that is later.
+    bool takes_undated;
+    uint64_t undated_ns;      // that time; 0: every line says its own
+    uint64_t undated_from_ns; // of lines of the same file the earliest
     struct verdict_ledger ledger;
     // How long a finding that rests on what has not come waits for it, live (verdict_ledger_waits).
     uint64_t patience_ns;
@@ -32,6 +38,10 @@ enum status detector_begin(struct detector_base *base, const char *name,
                            const struct component_context *context,
                            void (*take)(void *, const struct event *, struct arena *),
                            void (*judge)(void *, struct batch *, uint64_t));
+// Reports to the ledger a verdict that rests on what has the time of a file, as one whose time is
+// not known; any other as it is (verdict_ledger_report).
+void detector_report(struct detector_base *base, struct batch *batch,
+                     struct verdict_builder *builder, bool ended);
 // processor.consume of detectors.
 void detector_consume(void *instance, struct batch *batch);
 // `evicted`: rows that went because of a bound since the start. Counted in

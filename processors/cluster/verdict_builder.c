@@ -221,3 +221,21 @@ void builder_finish(struct verdict_builder *builder, const struct slice *key, si
     verdict_set_times(verdict);
     verdict_set_id(verdict, verdict->pattern, key, key_count);
 }
+
+void verdict_add_attribute(struct verdict *verdict, const char *key, struct slice value,
+                           struct arena *arena) {
+    if (verdict->attribute_count == VERDICT_ATTRIBUTES_MAX)
+        return;
+    struct attribute *attributes =
+        arena_take(arena, (verdict->attribute_count + 1) * sizeof *attributes);
+    uint32_t at = 0;
+    while (at < verdict->attribute_count && strcmp(verdict->attributes[at].key, key) < 0) {
+        attributes[at] = verdict->attributes[at];
+        at++;
+    }
+    attributes[at] = (struct attribute){key, value};
+    for (uint32_t i = at; i < verdict->attribute_count; i++)
+        attributes[i + 1] = verdict->attributes[i];
+    verdict->attributes = attributes;
+    verdict->attribute_count++;
+}

@@ -71,3 +71,6 @@ void builder_texts(struct verdict_builder *builder, const char *headline, const 
 // attributes by key. Times are those of the
 // evidence: the earliest that is no context, and the latest. The id is made from pattern and key.
 void builder_finish(struct verdict_builder *builder, const struct slice *key, size_t key_count);
+// Puts an attribute into its place in a verdict that is finished; beyond the bound it is left out.
+void verdict_add_attribute(struct verdict *verdict, const char *key, struct slice value,
+                           struct arena *arena);

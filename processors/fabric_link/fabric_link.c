@@ -185,7 +185,7 @@ static void judge_fault(struct fabric_link *self, struct batch *batch, const str
         return;
     struct verdict_builder builder = {.arena = batch->arena};
     fabric_verdict(&self->config, told, fault, &builder);
-    verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, ended, 0);
+    detector_report(&self->base, batch, &builder, ended);
     told->told = !ended;
 }
 
@@ -232,6 +232,7 @@ static enum status fabric_start(void *instance, const void *config,
     self->counters.bound.max = (uint32_t)self->config.max_ports;
     self->counters.waiting_max = (uint32_t)self->config.max_waiting;
     self->fault_bound.max = (uint32_t)self->config.max_faults;
+    self->base.takes_undated = true;
     return detector_begin(&self->base, "fabric_link", context, take, judge);
 }
 

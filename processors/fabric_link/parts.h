@@ -74,7 +74,9 @@ struct link_said {
     uint32_t what;    // enum link_what
     int32_t port;     // or link of NVLink; -1: not said
     uint32_t code;    // LINK_XID, LINK_SXID
-    uint32_t counter; // LINK_DOWN and LINK_UP by state, LINK_COUNTED: enum port_counter
+    // LINK_DOWN and LINK_UP by state, LINK_COUNTED: enum port_counter. LINK_XID: the code of the
+    // line that tells of it; 0: its own.
+    uint32_t counter;
     uint32_t sampled; // a counter or state tells of it: it happened after since_ns
     uint32_t fatal;   // LINK_XID, LINK_SXID: enum link_fatal
     uint32_t text_size;

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 enum {
+    XID_CLEANUP = 45,
     XID_LINK = 74,
     XID_LOST = 79,
     XID_LINKS_FROM = 144,
@@ -125,6 +126,16 @@ static bool is_harmless(const struct kernel_line *line) {
            (row->harmless == SXID_HARMLESS_YES || row->harmless == SXID_HARMLESS_RESTART);
 }
 
+// An Xid 45 ends what a process had on the GPU, and may name the Xid because of which: of that one
+// no line may be left.
+static bool is_cleanup(const struct kernel_line *line) {
+    return line->kind == KERNEL_XID && line->code == XID_CLEANUP && line->caused_by != 0;
+}
+
+static uint32_t code_of(const struct kernel_line *line) {
+    return is_cleanup(line) ? line->caused_by : line->code;
+}
+
 // False: it says nothing of a link.
 static bool kernel_what(const struct kernel_line *line, enum link_what *what) {
     if (line->kind == KERNEL_SXID)
@@ -133,7 +144,7 @@ static bool kernel_what(const struct kernel_line *line, enum link_what *what) {
         *what = LINK_GPU_LOST;
     else if (line->kind == KERNEL_XID && line->code == XID_RECOVERY)
         *what = LINK_RECOVERY;
-    else if (line->kind == KERNEL_XID && is_link_xid(line->code))
+    else if (line->kind == KERNEL_XID && is_link_xid(code_of(line)))
         *what = LINK_XID;
     else
         return false;
@@ -151,9 +162,11 @@ static void take_kernel(struct link_log *log, const struct event *event, struct 
                              .time_ns = event->time_ns,
                              .what = what,
                              .port = lost ? -1 : line->link,
-                             .code = lost ? XID_LOST : line->code};
+                             .code = lost ? XID_LOST : code_of(line),
+                             .counter = is_cleanup(line) ? XID_CLEANUP : 0};
     struct link_said *said = link_log_add(log, &like, scratch);
-    uint32_t fatal = what == LINK_XID    ? grade_xid(line->code, line->detail)
+    uint32_t fatal = like.counter != 0   ? LINK_ENDS_PROCESS
+                     : what == LINK_XID  ? grade_xid(line->code, line->detail)
                      : what == LINK_SXID ? grade_sxid(line)
                                          : LINK_GOES_ON;
     said->fatal = fatal > said->fatal ? fatal : said->fatal;
@@ -258,7 +271,8 @@ static const char *const WORDS[] = {
 const char *link_said_uid(const struct link_said *said, struct arena *arena) {
     const char *node = node_in_uid(said->node, arena);
     if (said->what == LINK_XID || said->what >= LINK_GPU_LOST)
-        return xid_uid(said->node, said->address, said->code, said->time_ns, arena);
+        return xid_uid(said->node, said->address, said->counter != 0 ? said->counter : said->code,
+                       said->time_ns, arena);
     if (said->what == LINK_SXID)
         return arena_format(arena, "sxid:%s:%s:%" PRIu32 ":%" PRId32 ":%" PRIu64, node,
                             pci_text(said->address, false, arena), said->code, said->port,

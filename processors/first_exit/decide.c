@@ -271,9 +271,26 @@ static bool could_not_start(const struct round_view *view) {
     return false;
 }
 
+// Whether the log tells above the stop that a process had left with a code.
+static bool had_left(const struct round_view *view, const struct exit_note *stop) {
+    for (uint32_t i = 0; i < view->count; i++) {
+        const struct exit_process *process = process_at(view, i);
+        for (uint32_t j = 0; j < process->note_count; j++) {
+            const struct exit_note *note = process->notes[j];
+            if (note_kind(note) == OBSERVATION_SLURM_TASK_EXIT && note->exit_code > 0 &&
+                note->key.source == stop->key.source && note_position(note) < note_position(stop))
+                return true;
+        }
+    }
+    return false;
+}
+
 // A stop whose line stands behind that of an end, in one log, came later. Neither needs a time.
-static bool came_later(const struct exit_note *stop, const struct exit_candidate *candidates,
-                       uint32_t count) {
+static bool came_later(const struct round_view *view, const struct exit_note *stop,
+                       const struct exit_candidate *candidates, uint32_t count) {
+    if (note_kind(stop) == OBSERVATION_JOB_STOPPED && note_is(stop, NOTE_TIMELESS) &&
+        had_left(view, stop))
+        return true;
     for (uint32_t i = 0; i < count; i++) {
         const struct exit_note *end = candidates[i].reason;
         if (note_kind(stop) == OBSERVATION_JOB_STOPPED && note_is(stop, NOTE_TIMELESS) &&
@@ -316,7 +333,7 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
     for (uint32_t i = 0; i < list->other_count; i++) {
         const struct exit_note *note = list->others[i];
         enum exit_kind kind = view->others[i];
-        if (kind == EXIT_NONE || came_later(note, candidates, others))
+        if (kind == EXIT_NONE || came_later(view, note, candidates, others))
             continue;
         struct exit_candidate found = of_other(view, note, kind);
         uint32_t own = count - others;

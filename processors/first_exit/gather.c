@@ -4,6 +4,7 @@
 
 #include "base/sort.h"
 #include "base/table/keyed_rows.h"
+#include "base/text/cut.h"
 #include "processors/cluster/compare.h"
 
 // Processes that are known from lists of tasks alone.
@@ -225,11 +226,28 @@ static void place_tasks(struct gathering *gathering, const struct exit_note *not
         }
 }
 
+// Words in which ranks say of themselves who they are.
+static int32_t rank_in_words(const struct exit_note *note) {
+    static const struct {
+        const char *before, *behind;
+    } WAYS[] = {{"mismatch between collectives on ranks. Rank ", " is running"},
+                {"Rank ", " successfully reached monitoredBarrier"}};
+    uint64_t rank;
+    struct slice text;
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++)
+        if (text_find(note_text(note), slice_of(WAYS[i].before), &text) &&
+            text_take_number(&text, 1, 9, &rank) && text_begins(text, slice_of(WAYS[i].behind)))
+            return (int32_t)rank;
+    return RANK_NONE;
+}
+
 // What its launcher says elsewhere in the log: a line with a local rank is of the launcher's node,
 // and the launcher's own line about an earlier start is of the rank that it was in the last one.
 static void learn_of_log(const struct gathering *gathering, const struct exit_note *note,
                          struct identity *said) {
     bool is_launchers = kind_is_launchers(note_kind(note));
+    if (said->rank < 0 && said->local_rank < 0 && note->type_size > 0)
+        said->rank = rank_in_words(note);
     if (said->rank < 0 && note_kind(note) != OBSERVATION_PEER_LOST)
         said->rank = exit_writer_of(gathering->list->writers, note->key.source);
     if (said->rank >= 0 || (!is_launchers && said->local_rank < 0))
@@ -478,6 +496,8 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     gathering->logs = exits_see_logs(list, arena);
     const struct note_where *where = exits_find_where(from, list, arena);
     for (uint32_t i = 0; i < list->note_count; i++) {
+        if (note_kind(list->notes[i]) == OBSERVATION_JOB_LAYOUT)
+            continue; // seen as what a log says
         if (is_of_nobody(gathering, list->notes[i]))
             keep_hosts(list, list->notes[i], names, arena);
         else

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launcher of a log says of whom it started: on which node they run, and which rank each
-// of its local ranks is. Its summary names them; lines of the processes often say a local rank
-// alone, and those of starts before the last not even a rank.
+// What the launcher of a log says of whom it started: on which node they run, whether that is the
+// only one, and which rank each of its local ranks is. Its summary names them; lines of the
+// processes often say a local rank alone, and those of starts before the last not even a rank.
 #include "base/hash/hash.h"
 #include "processors/first_exit/join.h"
 
-enum { NODE_OF_LOG = -1 }; // in place of a local rank
+enum { NODE_OF_LOG = -1, ONE_NODE = -2 }; // in place of a local rank
 
 // Two that differ: nothing is known.
 #define SEVERAL INT64_MIN
@@ -47,11 +47,12 @@ static bool has_log(const struct exit_note *note) {
 }
 
 // Of launchers alone, of which there are few lines: each tells of a node and of a rank at most, and
-// of that on its node.
+// of that on its node; and of how many nodes there are.
 static uint32_t count_rows(const struct exit_list *list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->note_count; i++)
-        count += 3 * (uint32_t)kind_is_launchers(note_kind(list->notes[i]));
+        count += 3 * (uint32_t)kind_is_launchers(note_kind(list->notes[i])) +
+                 (note_kind(list->notes[i]) == OBSERVATION_JOB_LAYOUT);
     return count;
 }
 
@@ -63,6 +64,8 @@ const struct exit_logs *exits_see_logs(const struct exit_list *list, struct aren
     *logs = (struct exit_logs){arena_zero(arena, size, sizeof *logs->rows), size - 1};
     for (uint32_t i = 0; i < list->note_count; i++) {
         const struct exit_note *note = list->notes[i];
+        if (note_kind(note) == OBSERVATION_JOB_LAYOUT && has_log(note))
+            learn(logs, note, STRING_NONE, ONE_NODE, note_is(note, NOTE_ONE_NODE));
         if (!kind_is_launchers(note_kind(note)) || !has_log(note))
             continue;
         if (note->node != STRING_NONE)
@@ -90,6 +93,10 @@ string_id exit_log_node(const struct exit_logs *logs, const struct exit_note *no
 }
 
 int32_t exit_log_rank(const struct exit_logs *logs, const struct exit_note *note) {
-    int64_t rank = note->local_rank < 0 ? SEVERAL : known(logs, note, note->node, note->local_rank);
+    if (note->local_rank < 0)
+        return RANK_NONE;
+    int64_t rank = known(logs, note, note->node, note->local_rank);
+    if (rank == SEVERAL && known(logs, note, STRING_NONE, ONE_NODE) == true)
+        rank = note->local_rank;
     return rank == SEVERAL ? RANK_NONE : (int32_t)rank;
 }

@@ -158,6 +158,8 @@ const uint8_t EXIT_NOTE_KINDS[] = {
     OBSERVATION_SLURM_NODE_FAILURE, OBSERVATION_SLURM_STATE, OBSERVATION_NODE_LOST,
     OBSERVATION_JOB_STOPPED, OBSERVATION_LAUNCH_FAILED, OBSERVATION_CONTAINER_TERMINATED,
     OBSERVATION_POD_DISRUPTION, OBSERVATION_NODE_CONDITION, OBSERVATION_PEER_LOST,
+    // on how many nodes a job runs
+    OBSERVATION_JOB_LAYOUT,
     // what only a victim says
     OBSERVATION_WATCHDOG_END, OBSERVATION_WATCHDOG_TERMINATED, OBSERVATION_NCCL_NET_ERROR,
     OBSERVATION_NCCL_PEER_CLOSED, OBSERVATION_NCCL_ERROR, OBSERVATION_PEER_CLOSED,
@@ -211,14 +213,26 @@ static bool find_words(const struct observation *observation, struct slice *text
            observation_text(observation, FACT_ERROR, text);
 }
 
+// A call into a library of the fabric that failed: its error says little without its name.
+static bool is_call(const struct observation *observation, struct slice *call) {
+    return observation->kind == OBSERVATION_NCCL_ERROR &&
+           observation_fact(observation, FACT_ERROR) != NULL &&
+           observation_text(observation, FACT_OP, call) && text_begins(*call, SLICE("ibv_"));
+}
+
 // An exception of which two are told: what began it, and what ended the process.
 static void put_words(struct exit_note *note, const struct observation *observation,
                       struct arena *scratch) {
     struct slice type = SLICE(""), text = SLICE(""), last_type = SLICE(""), last = SLICE("");
     observation_text(observation, FACT_EXCEPTION, &type);
     note->text_size = 0;
-    if (!find_words(observation, &text) && observation_text(observation, FACT_HOSTS, &text))
+    bool found = find_words(observation, &text);
+    if (found && is_call(observation, &last))
+        text = slice_of(
+            arena_format(scratch, "%s: %s", arena_text(scratch, last), arena_text(scratch, text)));
+    if (!found && observation_text(observation, FACT_HOSTS, &text))
         note->text_size = put_hosts(note->text, NOTE_TEXT_MAX, text);
+    last = (struct slice){"", 0};
     observation_text(observation, FACT_LAST_EXCEPTION, &last_type);
     observation_text(observation, FACT_LAST_MESSAGE, &last);
     note->type_size = put_text(note->type, NOTE_TYPE_MAX, type);
@@ -314,6 +328,16 @@ static void tell_of_peer(struct exit_note *note, const struct observation *obser
     note->flags &= ~(uint32_t)NOTE_VICTIM;
 }
 
+// On one node, as its launcher says, or as the place shows where its ranks meet.
+static bool is_of_one_node(const struct observation *observation) {
+    struct slice meeting;
+    int32_t nodes = number_of(observation, FACT_NODES);
+    if (nodes >= 0 || !observation_text(observation, FACT_MEETING, &meeting))
+        return nodes == 1;
+    text_skip(&meeting, SLICE("tcp://"));
+    return text_begins(meeting, SLICE("localhost")) || text_begins(meeting, SLICE("127."));
+}
+
 static void fill_note(struct exit_note *note, const struct event *event, bool victim,
                       struct arena *scratch) {
     const struct observation *observation = event->observation;
@@ -338,6 +362,8 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
     put_last_line(note, observation);
     if (observation->kind == OBSERVATION_PEER_LOST)
         tell_of_peer(note, observation);
+    if (observation->kind == OBSERVATION_JOB_LAYOUT && is_of_one_node(observation))
+        note->flags |= NOTE_ONE_NODE;
 }
 
 // -- the cluster ----------------------------------------------------------------------------------

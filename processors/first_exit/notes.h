@@ -25,6 +25,7 @@ enum note_flag {
     NOTE_SUMMARY_FIRST = 1 << 2,
     NOTE_TIME_OF = 3 << 3,    // of NOTE_TIMELESS: enum time_of
     NOTE_WROTE_LAST = 1 << 5, // a launcher's: `text` is what the process wrote last
+    NOTE_ONE_NODE = 1 << 6,   // of a layout: the job runs on one node
 };
 enum { NOTE_TIME_OF_SHIFT = 3 };
 

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells ends that a process came to by itself from those that another's end or the launcher brought
 // about.
+#include "base/text/cut.h"
 #include "processors/first_exit/join.h"
 
-enum { SIGNAL_HANGUP = 1, SIGNAL_INT = 2, SIGNAL_ABORT = 6, SIGNAL_SEGV = 11, SIGNAL_TERM = 15 };
+enum {
+    SIGNAL_HANGUP = 1,
+    SIGNAL_INT = 2,
+    SIGNAL_ILL = 4,
+    SIGNAL_ABORT = 6,
+    SIGNAL_BUS = 7,
+    SIGNAL_FPE = 8,
+    SIGNAL_SEGV = 11,
+    SIGNAL_TERM = 15
+};
 
 #define SECOND_NS UINT64_C(1000000000)
 // An agent looks after its processes so often.
@@ -97,6 +107,7 @@ static struct finding find_own(const struct exit_note *note) {
     case OBSERVATION_EXCEPTION:
     case OBSERVATION_ERROR_FILE:
     case OBSERVATION_NCCL_ERROR:
+    case OBSERVATION_WATCHDOG_TERMINATED: // by an error of its own GPU
         return (struct finding){exception_kind(note), GROUND_WORDS};
     case OBSERVATION_LAUNCHER_SUMMARY:
         return note->type_size > 0 ? (struct finding){exception_kind(note), GROUND_WORDS}
@@ -135,6 +146,8 @@ static bool tells_end(const struct exit_note *note) {
     case OBSERVATION_CONTAINER_TERMINATED:
     case OBSERVATION_PEER_LOST:
         return true;
+    case OBSERVATION_WATCHDOG_TERMINATED:
+        return !note_is(note, NOTE_VICTIM);
     default:
         return false;
     }
@@ -248,10 +261,11 @@ static bool is_nobodys(const struct exit_process *process) {
 // again. Of a log that names nobody another may have counted: so long after it all of its job did.
 static bool was_survived(const struct exit_list *list, const struct exit_process *process,
                          const struct exit_note *note) {
-    if (tells_end(note))
+    bool is_wait = note_is_missing(note); // which may end
+    if (tells_end(note) && !is_wait)
         return false;
     struct progress_after after = counted_after(list, process, note);
-    return after.own > 0 || (is_nobodys(process) && progress_survived(&after));
+    return after.own > 0 || ((is_wait || is_nobodys(process)) && progress_survived(&after));
 }
 
 static void weigh(const struct exit_list *list, struct exit_process *process) {
@@ -346,15 +360,59 @@ static struct nameless see_nameless(const struct exit_list *list,
     return nameless;
 }
 
-// Its launcher says that it left as a program does behind an exception, and nobody says why.
+// What the program's own handler of a signal wrote.
+static bool tells_signal(const struct exit_note *words, int32_t signal) {
+    static const struct {
+        int32_t signal;
+        const char *words;
+    } SIGNALS[] = {{SIGNAL_ILL, "Illegal instruction"},
+                   {SIGNAL_ABORT, "Process abort signal"},
+                   {SIGNAL_BUS, "Access to an undefined portion of a memory object"},
+                   {SIGNAL_BUS, "Bus error"},
+                   {SIGNAL_FPE, "Erroneous arithmetic operation"},
+                   {SIGNAL_SEGV, "Segmentation fault"}};
+    for (size_t i = 0; i < sizeof SIGNALS / sizeof *SIGNALS; i++)
+        if (SIGNALS[i].signal == signal && has_words(words, SIGNALS[i].words))
+            return true;
+    return false;
+}
+
+// Its launcher says that it ended as a program does behind these words, and nobody says why.
 static bool lacks_words(const struct exit_process *process, const struct exit_process *words) {
     const struct exit_note *reason = process->reason;
-    return process->kind == EXIT_CODE && process->ground == GROUND_CODE &&
+    return process->kind != EXIT_NONE && process->ground == GROUND_CODE &&
            reason->key.source == words->source &&
            (note_kind(reason) == OBSERVATION_LAUNCHER_FAILED ||
             note_kind(reason) == OBSERVATION_LAUNCHER_SUMMARY ||
             note_kind(reason) == OBSERVATION_SLURM_TASK_EXIT) &&
-           (reason->exit_code == 1 || says_how(reason));
+           (process->kind == EXIT_CODE ? reason->exit_code == 1 || says_how(reason)
+                                       : tells_signal(words->reason, reason->signal));
+}
+
+// Its watchdog found the same error: what the GPU does comes up there as well.
+static bool is_watched(const struct exit_process *process, const struct exit_process *words) {
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        if (note_kind(note) == OBSERVATION_WATCHDOG_TERMINATED &&
+            note->key.source == words->source && note->text_size > 0 &&
+            text_begins(note_text(words->reason), note_text(note)))
+            return true;
+    }
+    return false;
+}
+
+// The only one of which that is so; NULL: none, or several.
+static struct exit_process *watched(const struct exit_list *list,
+                                    const struct exit_process *words) {
+    struct exit_process *found = NULL;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        if (!is_watched(&list->processes[i], words))
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = &list->processes[i];
+    }
+    return found;
 }
 
 static void give_words(struct exit_process *process, const struct exit_process *words) {
@@ -365,12 +423,24 @@ static void give_words(struct exit_process *process, const struct exit_process *
         process->notes[process->note_count++] = words->reason;
 }
 
+static void forget_words(struct exit_process *words) {
+    words->kind = EXIT_NONE;
+    words->ended = words->victim = words->missed_peer = false;
+    words->note_count = 0;
+}
+
 // A traceback without a prefix is that of the only rank which the launcher, in the same log, says
 // to have failed: torch 2.1 and mpi4py write none. Several that say the same are those of all ranks
 // that failed, where there are as many, or where no rank says that it lost a peer: people paste a
 // part of a log. Where they differ, or may be of fewer, each stays a process of its own.
 static void name_nameless(struct exit_list *list, struct exit_process *words) {
     struct nameless nameless = see_nameless(list, words);
+    struct exit_process *by_watchdog = nameless.count == 1 ? watched(list, words) : NULL;
+    if (by_watchdog != NULL) {
+        give_words(by_watchdog, words);
+        forget_words(words);
+        return;
+    }
     uint32_t all = 0, of_round = 0;
     for (uint32_t i = 0; i < list->process_count; i++) {
         bool lacks = lacks_words(&list->processes[i], words);
@@ -387,9 +457,7 @@ static void name_nameless(struct exit_list *list, struct exit_process *words) {
         if (lacks_words(process, words) && (are_all || process->round == words->round))
             give_words(process, words);
     }
-    words->kind = EXIT_NONE;
-    words->ended = words->victim = words->missed_peer = false;
-    words->note_count = 0;
+    forget_words(words);
 }
 
 // -- an end that names nobody ---------------------------------------------------------------------
@@ -461,13 +529,40 @@ static bool has_said(const struct exit_list *list, const struct exit_process *pr
     return false;
 }
 
-// An end of which only the code or signal is told, and not whose it was, is that of a victim where
-// one said above it in the log what ends so, and nobody knows how that one ended.
+static bool left_with_code_1(const struct exit_process *process, string_id log) {
+    for (uint32_t i = 0; i < process->note_count; i++)
+        if (process->notes[i]->key.source == log && process->notes[i]->exit_code == 1)
+            return true;
+    return false;
+}
+
+// The only traceback of the log that names nobody, above the end, tells of a lost peer or a wait,
+// and nobody else is told to have left as one does behind a traceback: then it was this one's.
+static bool has_only_traceback(const struct exit_list *list, const struct exit_process *process) {
+    string_id log = process->reason->key.source;
+    uint32_t tracebacks = 0, left = 0;
+    for (uint32_t i = 0; i < list->note_count; i++) {
+        const struct exit_note *note = list->notes[i];
+        bool is_nameless = note->key.source == log && note->rank < 0 && note->local_rank < 0 &&
+                           note->task < 0 && note->type_size > 0;
+        if (is_nameless &&
+            (!note_is(note, NOTE_VICTIM) || note_position(note) > note_position(process->reason)))
+            return false;
+        tracebacks += is_nameless;
+    }
+    for (uint32_t i = 0; i < list->process_count; i++)
+        left += left_with_code_1(&list->processes[i], log);
+    return tracebacks == 1 && left == 1 && left_with_code_1(process, log);
+}
+
+// An end of which only the code or signal is told is that of a victim where one said above it in
+// the log what ends so, and nobody knows how that one ended: where it is not told whose end it was,
+// or nobody else can have said so.
 static void forget_end_of_victim(const struct exit_list *list, struct exit_process *process) {
-    bool is_mute = process->rank < 0 && process->unit == STRING_NONE &&
-                   process->ground == GROUND_CODE &&
+    bool is_mute = process->unit == STRING_NONE && process->ground == GROUND_CODE &&
                    (process->kind == EXIT_KILLED || process->kind == EXIT_CODE);
-    if (!is_mute || !has_said(list, process))
+    if (!is_mute ||
+        (process->rank < 0 ? !has_said(list, process) : !has_only_traceback(list, process)))
         return;
     process->kind = EXIT_NONE;
     process->victim = process->missed_peer = true;

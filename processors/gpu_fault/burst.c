@@ -70,7 +70,8 @@ static struct fault_item item_of_amd(const struct amd_line *line) {
         .amd = line, .node = line->node, .address = line->address, .time_ns = line->time_ns};
     bool broken = line->failed != 0 || line->kind == OBSERVATION_GPU_HARDWARE_ERROR;
     // A reset that succeeded says nothing by itself: somebody may have asked for it.
-    if (broken || line->kind == OBSERVATION_GPU_HANG) {
+    bool began = line->kind == OBSERVATION_GPU_RESET && line->over == 0;
+    if (broken || began || line->kind == OBSERVATION_GPU_HANG) {
         item.kind = line->failed != 0 ? FAULT_LOST : FAULT_ERROR;
         item.judgement =
             (struct xid_judgement){broken ? SEVERITY_CRITICAL : SEVERITY_ERROR, XID_ANCHOR_YES,
@@ -151,6 +152,27 @@ static void forgive_hangs(struct fault_item *items, uint32_t count) {
     }
 }
 
+// A reset ends within this, live: until then nobody knows.
+#define RESET_NS (2 * 60 * UINT64_C(1000000000))
+
+static bool is_begin(const struct fault_item *item) {
+    return item->amd != NULL && item->amd->kind == OBSERVATION_GPU_RESET && item->amd->over == 0 &&
+           item->amd->failed == 0;
+}
+
+// A reset of which the end is told, or may still be.
+static void forgive_resets(struct fault_item *items, uint32_t count, uint64_t open_ns) {
+    const struct fault_item *end = NULL; // of the resets before it
+    for (uint32_t i = count; i-- > 0;) {
+        if (items[i].amd != NULL && items[i].amd->kind == OBSERVATION_GPU_RESET &&
+            !is_begin(&items[i]))
+            end = &items[i];
+        else if (is_begin(&items[i]) &&
+                 (items[i].time_ns >= open_ns || (end != NULL && is_one_gpu(&items[i], end))))
+            items[i].kind = FAULT_NONE;
+    }
+}
+
 struct item_list {
     struct fault_item *items; // by node, GPU, time
     uint32_t count;
@@ -172,6 +194,8 @@ static struct item_list list_items(const struct gpu_fault *self, uint64_t now_ns
     list.items = group_sort(&BY_GPU, list.items, list.count, arena);
     order_moments(list.items, list.count, arena);
     forgive_hangs(list.items, list.count);
+    forgive_resets(list.items, list.count,
+                   self->base.live ? now_ns - (now_ns < RESET_NS ? now_ns : RESET_NS) : UINT64_MAX);
     return list;
 }
 

@@ -172,7 +172,7 @@ static void report(struct gpu_fault *self, struct batch *batch, struct told_faul
         return;
     struct verdict_builder builder = {.arena = batch->arena};
     gpu_fault_verdict(self, fault, burst, told_by, &builder);
-    verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, ended, 0);
+    detector_report(&self->base, batch, &builder, ended);
     fault->told = !ended;
 }
 
@@ -196,7 +196,7 @@ static void report_together(struct gpu_fault *self, struct batch *batch, struct 
         return;
     if (!ended) {
         gpu_fault_together_verdict(self, group, first, &builder);
-        verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, false, 0);
+        detector_report(&self->base, batch, &builder, false);
     }
     for (uint32_t i = 0; i < group->count; i++) {
         struct told_fault *fault = group->members[i]->fault;
@@ -305,6 +305,7 @@ static enum status fault_start(void *instance, const void *config,
     self->names.bound.max = GPU_NAMES_MAX;
     xid_gauges_start(&self->gauges, &self->xids, &self->names, gpu_fault_wants,
                      (uint32_t)self->config.max_gpus, (uint32_t)self->config.max_samples);
+    self->base.takes_undated = true;
     return detector_begin(&self->base, "gpu_fault", context, take, judge);
 }
 

@@ -58,6 +58,8 @@ static const char *what_of(const struct fault_item *item, bool with_meaning, str
         return arena_format(arena, "Xid %" PRIu32, item->xid->code);
     if (item->amd->failed != 0)
         return "a reset that did not succeed";
+    if (item->amd->kind == OBSERVATION_GPU_RESET)
+        return "its driver began a GPU reset, and nothing says that it ended";
     return item->amd->kind == OBSERVATION_GPU_HANG ? "a hang" : "uncorrectable hardware errors";
 }
 
@@ -69,10 +71,10 @@ static const char *describe_amd(const struct amd_line *line, struct arena *arena
     if (line->kind == OBSERVATION_GPU_HANG)
         return arena_format(arena, "amdgpu %s: work on the GPU did not end in time%s", gpu, code);
     if (line->kind == OBSERVATION_GPU_RESET)
-        return arena_format(arena, "amdgpu %s: the driver reset the GPU%s%s", gpu,
-                            line->failed != 0 ? ", which failed"
-                            : line->over != 0 ? ", which succeeded"
-                                              : "",
+        return arena_format(arena, "amdgpu %s: %s%s", gpu,
+                            line->failed != 0 ? "the driver reset the GPU, which failed"
+                            : line->over != 0 ? "the driver reset the GPU, which succeeded"
+                                              : "the driver began to reset the GPU",
                             code);
     if (line->errors > 0)
         return arena_format(arena, "amdgpu %s: %" PRId64 " uncorrectable hardware errors%s", gpu,

@@ -253,7 +253,7 @@ static void report(struct hbm_ecc *self, struct batch *batch, struct ecc_inciden
                    const struct ecc_burst *burst, const char *why) {
     struct verdict_builder builder = {.arena = batch->arena};
     ecc_verdict_build(&self->config, incident, burst, why, uuid_of(self, incident), &builder);
-    verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, incident->ended != 0, 0);
+    detector_report(&self->base, batch, &builder, incident->ended != 0);
 }
 
 static int compare_ends(const void *left, const void *right) {
@@ -367,6 +367,7 @@ static enum status ecc_start(void *instance, const void *config,
     self->names.bound.max = GPU_NAMES_MAX;
     self->incident_bound.max = (uint32_t)self->config.max_incidents;
     ecc_counters_start(&self->counters, &self->config);
+    self->base.takes_undated = true;
     return detector_begin(&self->base, "hbm_ecc", context, take, judge);
 }
 

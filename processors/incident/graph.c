@@ -160,6 +160,16 @@ static void try_link(struct incident_graph *graph, const struct linking *linking
         add_link(graph, cause, effect);
 }
 
+// What is broken explains those that met it, however late.
+static void link_met(struct incident_graph *graph, const struct linking *linking) {
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        uint32_t met = graph->nodes[i].row->met;
+        for (uint32_t j = 0; met != 0 && j < i; j++)
+            if ((graph->nodes[j].row->broken & met) != 0)
+                try_link(graph, linking, j, i, false);
+    }
+}
+
 static void link_all(struct incident_graph *graph, const struct linking *linking) {
     bool none_said = graph->link_count == 0;
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -168,6 +178,7 @@ static void link_all(struct incident_graph *graph, const struct linking *linking
              graph->nodes[j].row->begin_ns <= graph->nodes[i].row->start_ns + linking->reach_ns;
              j++)
             try_link(graph, linking, i, j, none_said);
+    link_met(graph, linking);
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = first_within(graph, i, linking->reach_ns); j < i; j++)
             try_link(graph, linking, i, j, false);

@@ -27,6 +27,8 @@ struct standing {
     int32_t pattern;          // index of its pattern, from 1; 0: one that no component gives
     int32_t severity;
     uint32_t can_explain; // whether it is a cause at all
+    uint16_t broken;      // what it says stays so until it is mended (enum lasting)
+    uint16_t met;         // and what of that a program says it met
     uint64_t begin_ns;    // it began in between these
     uint64_t start_ns;
     uint64_t told;         // hash of what was said of its relations; 0: nothing yet
@@ -70,8 +72,9 @@ struct incident_graph {
 typedef bool incident_explains(const void *owner, const struct standing *cause,
                                const struct standing *effect);
 
-// All in the arena. `reach_ns`: no verdict explains one that begins so much later. O(verdicts,
-// times those within reach).
+// All in the arena. `reach_ns`: no verdict explains one that begins so much later, but for one that
+// met what is broken. O(verdicts, times those within reach; times all for those that met
+// something).
 void incident_graph_make(struct incident_graph *graph, const struct keyed_rows *standing,
                          uint64_t reach_ns, incident_explains *explains, const void *owner,
                          struct arena *arena);

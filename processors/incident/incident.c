@@ -13,14 +13,19 @@
 #include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
+#include "processors/cluster/lasting.h"
 #include "processors/cluster/progress_log.h"
 #include "processors/cluster/row_bound.h"
+#include "processors/cluster/verdict_builder.h"
 #include "processors/incident/graph.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 enum { INCIDENT_VERDICTS_MAX = 2048, PATTERNS_MAX = 64 };
+
+// What is broken is mended within a day, or the log says so again.
+static const uint64_t BROKEN_NS = UINT64_C(86400) * 1000000000;
 
 struct incident_config {
     struct duration window, skew;
@@ -160,6 +165,13 @@ static void take_said(struct standing *row, const struct verdict *verdict) {
     }
 }
 
+// A program meets what another verdict says is broken; who says that it is, says it of itself.
+static void take_lasting(struct standing *row, const struct verdict *verdict) {
+    const struct attribute *message = verdict_attribute(verdict, "exception.message");
+    row->broken = (uint16_t)lasting_of_kind(verdict->kind);
+    row->met = message == NULL ? 0 : (uint16_t)lasting_of_words(message->value);
+}
+
 // Whether a rank that the cause blames is one that the other names.
 static bool names_rank_of(const struct standing *cause, const struct standing *effect,
                           uint32_t effect_ranks) {
@@ -237,16 +249,31 @@ static void take_verdict(struct incident *self, const struct batch *batch,
     row->can_explain = kind == NULL || strcmp(verdict->kind, kind) == 0;
     take_ranks(row, verdict);
     take_said(row, verdict);
+    take_lasting(row, verdict);
     incident_map_places(&self->map, batch, verdict, false, &row->causes);
     incident_map_places(&self->map, batch, verdict, true, &row->effects);
 }
 
 // -- relations ----------------------------------------------------------------------------------
 
+// A program that says what it met belongs to whom is known to have it, though it began long before,
+// and where the program ran is not known.
+static bool is_met(const struct incident *self, const struct standing *cause,
+                   const struct standing *effect) {
+    uint32_t met = cause->broken & effect->met;
+    if (met == 0 || cause->begin_ns > effect->start_ns + duration_ns(self->config.skew) ||
+        effect->begin_ns > cause->start_ns + BROKEN_NS)
+        return false;
+    return effect->effects.count == 0 ? !lasting_needs_place(met)
+                                      : places_meet(&cause->causes, &effect->effects);
+}
+
 static bool explains(const void *owner, const struct standing *cause,
                      const struct standing *effect) {
     const struct incident *self = owner;
     assert(cause != effect);
+    if (is_met(self, cause, effect))
+        return true;
     bool there = (self->explains[cause->pattern] >> effect->pattern & 1) != 0;
     bool rank = (self->explains_rank[cause->pattern] >> effect->pattern & 1) != 0;
     uint64_t early_ns = duration_ns(self->config.skew), waits_ns = early_ns;
@@ -298,36 +325,19 @@ static void relate(struct incident_graph *graph, uint32_t index, struct verdict 
             add_related(verdict, graph->nodes[i].row, RELATION_SAME_INCIDENT);
 }
 
-static void add_attribute(struct verdict *verdict, const char *key, struct slice value,
-                          struct arena *arena) {
-    if (verdict->attribute_count == VERDICT_ATTRIBUTES_MAX)
-        return;
-    struct attribute *attributes =
-        arena_take(arena, (verdict->attribute_count + 1) * sizeof *attributes);
-    uint32_t at = 0;
-    while (at < verdict->attribute_count && strcmp(verdict->attributes[at].key, key) < 0) {
-        attributes[at] = verdict->attributes[at];
-        at++;
-    }
-    attributes[at] = (struct attribute){key, value};
-    for (uint32_t i = at; i < verdict->attribute_count; i++)
-        attributes[i + 1] = verdict->attributes[i];
-    verdict->attributes = attributes;
-    verdict->attribute_count++;
-}
-
 // -- how far the job came -------------------------------------------------------------------------
 
 static void add_number(struct verdict *verdict, const char *key, int64_t number,
                        struct arena *arena) {
     if (number >= 0)
-        add_attribute(verdict, key, slice_of(arena_format(arena, "%" PRId64, number)), arena);
+        verdict_add_attribute(verdict, key, slice_of(arena_format(arena, "%" PRId64, number)),
+                              arena);
 }
 
 static void add_text(struct verdict *verdict, const char *key, const char *text,
                      struct arena *arena) {
     if (text[0] != '\0')
-        add_attribute(verdict, key, slice_of(arena_format(arena, "%s", text)), arena);
+        verdict_add_attribute(verdict, key, slice_of(arena_format(arena, "%s", text)), arena);
 }
 
 // What is asked first after a failure. Of what a later start counts nothing is said. Live, a line
@@ -431,8 +441,8 @@ static void tell(struct incident *self, struct incident_graph *graph, struct bat
         uint32_t index = incident_graph_find(graph, row);
         bool is_root = graph->nodes[index].root == index;
         relate(graph, index, verdict, batch->arena);
-        add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
-                      batch->arena);
+        verdict_add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
+                              batch->arena);
         if (is_root)
             add_progress(self, verdict, batch->arena);
         uint64_t users = add_users(self, verdict, batch->arena);

@@ -101,7 +101,7 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
             continue;
         struct verdict_builder builder = {.arena = batch->arena};
         node_fault_verdict(&self->config, told, &bursts.items[i], &builder);
-        verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, false, 0);
+        detector_report(&self->base, batch, &builder, false);
     }
     uint64_t kept_ns = duration_ns(self->config.remember) + duration_ns(self->config.burst);
     if (self->base.live && now_ns > kept_ns)
@@ -123,6 +123,7 @@ static enum status node_fault_start(void *instance, const void *config,
     self->config = *(const struct node_fault_config *)config;
     self->log.bound.max = (uint32_t)self->config.max_said;
     self->fault_bound.max = (uint32_t)self->config.max_faults;
+    self->base.takes_undated = true;
     return detector_begin(&self->base, "node_fault", context, take, judge);
 }
 

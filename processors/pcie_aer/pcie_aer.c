@@ -123,7 +123,7 @@ static void report(struct pcie_aer *self, struct batch *batch) {
         if (leads || incident->ended || incident->reported) {
             struct verdict_builder builder = {.arena = batch->arena};
             aer_verdict_build(&self->facts, incident, &builder);
-            verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, !leads, 0);
+            detector_report(&self->base, batch, &builder, !leads);
         }
         incident->reported = leads;
         if (incident->ended)
@@ -149,6 +149,7 @@ static enum status pcie_start(void *instance, const void *config,
     self->config = *(const struct aer_config *)config;
     aer_facts_start(&self->facts, &self->config);
     self->facts.live = !context->once;
+    self->base.takes_undated = true;
     return detector_begin(&self->base, "pcie_aer", context, take, judge);
 }
 

@@ -61,7 +61,7 @@ SIGN(RAS_MISSING, FOLLOWS, "{*}")
 SIGN(RAS_MISMATCH, FOLLOWS, "{*}")
 SIGN(RAS_PEER_DEAD, 0, "{*}")
 // The cluster
-SIGN(CONTAINER_TERMINATED, ENDS, "[its container {container} ended][: {reason}][, exit code {exit_code}][, signal {signal}][: {message}]")
+SIGN(CONTAINER_TERMINATED, ENDS, "[its container {container} ended]|[its container ended][: {reason}][, exit code {exit_code}][, signal {signal}][: {message}]")
 SIGN(POD_REJECTED, ENDS, "Kubernetes refused the pod[: {reason}][: {message}]")
 SIGN(POD_DISRUPTION, ENDS, "Kubernetes took the pod away[: {reason}][: {message}]")
 SIGN(NODE_CONDITION, OF_NODE | STATE, "Kubernetes says {condition} is {status}[: {reason}][: {message}]")
@@ -69,4 +69,7 @@ SIGN(JOB_CONDITION, ENDS, "Kubernetes says that {job} is {condition}[: {reason}]
 SIGN(HEALTH_EVENT, OF_NODE | STATE, "{*}")
 // Machines
 SIGN(NODE_FAULT, OF_NODE, "{*}")
+// No failures by themselves
+SIGN(CONNECT_FAILED, FOLLOWS | BESIDE, "{*}")
+SIGN(JOB_LAYOUT, BESIDE, SIGN_MEETS "{meeting}")
 #undef SIGN

@@ -26,6 +26,7 @@ const struct row_type SIGN_ROWS = KEYED_ROW_TYPE(
 #define FOLLOWS SIGN_FOLLOWS
 #define REPORT  SIGN_REPORT
 #define STATE   SIGN_STATE
+#define BESIDE  SIGN_BESIDE
 
 // By enum observation_kind; without words it is no sign.
 static const struct sign_kind {
@@ -58,6 +59,7 @@ bool sign_is_end(const struct observation *observation) {
 static bool is_failure(const struct event *event) {
     const struct observation *observation = event->observation;
     int64_t code = -1, local_rank;
+    struct slice meeting;
     if (sign_is_end(observation))
         return false;
     switch (observation->kind) {
@@ -77,6 +79,8 @@ static bool is_failure(const struct event *event) {
         return !text_is(observation, FACT_CONDITION, "Suspended");
     case OBSERVATION_HEALTH_EVENT:
         return observation_is(observation, FACT_FATAL, false);
+    case OBSERVATION_JOB_LAYOUT: // no failure: what it looks for may be why
+        return observation_text(observation, FACT_MEETING, &meeting) && meeting.size > 0;
     case OBSERVATION_CONTAINER_TERMINATED:
         return !observation_number(observation, FACT_EXIT_CODE, &code) || code != 0;
     default:
@@ -123,7 +127,8 @@ static const enum fact_key SAID[] = {FACT_PID,       FACT_PROCESS,        FACT_L
                                      FACT_EXIT_CODE, FACT_REASON,         FACT_STATUS,
                                      FACT_CONDITION, FACT_CONTAINER,      FACT_JOB,
                                      FACT_ERROR,     FACT_PEER,           FACT_JOINED,
-                                     FACT_EXPECTED,  FACT_LAST_EXCEPTION, FACT_LAST_MESSAGE};
+                                     FACT_EXPECTED,  FACT_LAST_EXCEPTION, FACT_LAST_MESSAGE,
+                                     FACT_MEETING};
 
 static enum fact_key key_named(const char *name, size_t size) {
     for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
@@ -446,7 +451,8 @@ const char *sign_uid(const struct sign *sign, struct arena *arena) {
 }
 
 int sign_compare_telling(const struct sign *a, const struct sign *b) {
-    return COMPARE_KEYS(COMPARE(a->flags & SIGN_REPORT, b->flags & SIGN_REPORT),
+    return COMPARE_KEYS(COMPARE(a->flags & SIGN_BESIDE, b->flags & SIGN_BESIDE),
+                        COMPARE(a->flags & SIGN_REPORT, b->flags & SIGN_REPORT),
                         COMPARE(a->flags & SIGN_FOLLOWS, b->flags & SIGN_FOLLOWS));
 }
 

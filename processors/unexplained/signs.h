@@ -30,6 +30,7 @@ enum sign_flag {
     SIGN_OF_RECEIPT = 1 << 9, // of SIGN_TIMELESS: when it was received, else when it was written
     SIGN_STATE = 1 << 11,     // it lasts until its source says that it is over
     SIGN_TOLD = 1 << 12,      // it ended by a signal that asks a process to end
+    SIGN_BESIDE = 1 << 13,    // by itself it is no sign of a failure
 };
 
 struct sign_key {
@@ -55,6 +56,9 @@ struct sign {
     int32_t local_rank;       // -1: not known
     char text[SIGN_TEXT_MAX]; // "rank 3 on gpu-a: …", ended by a zero byte
 };
+
+// In the text of a sign of kind job_layout, in front of where.
+#define SIGN_MEETS "looks for its job at "
 
 extern const struct row_type SIGN_ROWS;
 

@@ -6,6 +6,7 @@
 // of time. O(1) an event; an evaluation O(signs log signs), and for each new sign the verdicts that
 // stand, for each changed verdict the signs.
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "processors/cluster/causes.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
@@ -13,10 +14,12 @@
 #include "processors/cluster/restart.h"
 #include "processors/cluster/verdict_builder.h"
 #include "processors/cluster/xid_text.h"
+#include "processors/unexplained/peers.h"
 #include "processors/unexplained/repeats.h"
 #include "processors/unexplained/signs.h"
 #include "processors/unexplained/states.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define PATTERN "unexplained"
@@ -370,10 +373,14 @@ struct failure {
     string_id job;
     const struct sign **signs;
     uint32_t count;
-    const bool *again; // of each sign: another one says the same of the same process
-    uint32_t distinct; // those that are not
-    bool is_over;      // all that is told are states that ended
-    uint64_t lasts_ns; // the first that is not; UINT64_MAX: none with a time is
+    const bool *again;      // of each sign: another one says the same of the same process
+    uint32_t distinct;      // those that are not
+    bool is_over;           // all that is told are states that ended
+    uint64_t lasts_ns;      // the first that is not; UINT64_MAX: none with a time is
+    struct slice peer;      // that all who lost one or did not reach one name; empty: none
+    bool is_meeting;        // that is where the job meets, which its processes said before
+    const struct sign *odd; // who looked for its job elsewhere than all others; NULL: nobody
+    struct slice meeting;   // where these did
 };
 
 static int compare_left(const void *left, const void *right) {
@@ -402,7 +409,8 @@ static struct left *gather_left(const struct unexplained *self, uint64_t now_ns,
     struct sign *sign;
     *count = 0;
     for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
-        if ((sign->flags & SIGN_EXPLAINED) == 0 && (is_timeless(sign) || sign->time_ns <= now_ns))
+        if ((sign->flags & SIGN_EXPLAINED) == 0 && sign->key.kind != OBSERVATION_JOB_LAYOUT &&
+            (is_timeless(sign) || sign->time_ns <= now_ns))
             left[(*count)++] = (struct left){sign, sign->key.job};
     string_id job = only_job(left, *count);
     for (uint32_t i = 0; i < *count; i++)
@@ -461,6 +469,77 @@ static struct failure take_failure(const struct left *left, uint32_t count, uint
     return failure;
 }
 
+// What is a sign only beside others, and there are none.
+static bool is_beside_nothing(const struct failure *failure) {
+    for (uint32_t i = 0; i < failure->count; i++)
+        if ((failure->signs[i]->flags & SIGN_BESIDE) == 0)
+            return false;
+    return true;
+}
+
+// -- the other end --------------------------------------------------------------------------------
+
+// What the name of its file or node says.
+static bool is_said_by(const struct sign *sign, struct slice host) {
+    struct slice path = intern_slice(sign->source), node = intern_slice(sign->key.node);
+    const char *slash = path.size == 0 ? NULL : memrchr(path.data, '/', path.size);
+    if (slash != NULL)
+        path = text_from(path, (size_t)(slash - path.data) + 1);
+    return slice_equal(node, host) || text_begins(path, host);
+}
+
+// The only other end that they name, which says nothing itself; best as the graver ones call it.
+static struct slice only_peer(const struct failure *failure) {
+    struct slice peer = SLICE("");
+    for (uint32_t i = 0; i < failure->count; i++) {
+        struct slice named = sign_peer(failure->signs[i]);
+        if (named.size == 0)
+            continue;
+        if (peer.size > 0 && peers_differ(peer, named))
+            return SLICE("");
+        if (peer.size == 0 || (failure->signs[i]->flags & SIGN_BESIDE) == 0)
+            peer = named;
+    }
+    for (uint32_t i = 0; i < failure->count && peer.size > 0; i++)
+        if (is_said_by(failure->signs[i], peer))
+            return SLICE("");
+    return peer;
+}
+
+// It tells of a connection that was lost, to the store as far as is known.
+static bool is_loss(const struct sign *sign) {
+    bool has_words = strstr(sign->text, "Connection reset by peer") != NULL ||
+                     strstr(sign->text, "Broken pipe") != NULL;
+    return sign->key.kind == OBSERVATION_STORE_LOST || sign->key.kind == OBSERVATION_PEER_CLOSED ||
+           ((sign->flags & SIGN_FOLLOWS) != 0 && has_words);
+}
+
+// All tell of such a loss, and nobody says to whom.
+static bool lost_meeting(const struct failure *failure, struct slice host) {
+    for (uint32_t i = 0; i < failure->count; i++)
+        if (!is_loss(failure->signs[i]) || is_said_by(failure->signs[i], host))
+            return false;
+    return true;
+}
+
+static void find_peer(const struct unexplained *self, struct failure *failure,
+                      struct arena *arena) {
+    const struct sign *sign, **layouts = arena_take(arena, LAYOUTS_MAX * sizeof *layouts);
+    uint32_t count = 0;
+    for (uint32_t at = 0;
+         count < LAYOUTS_MAX && (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
+        if (sign->key.kind == OBSERVATION_JOB_LAYOUT &&
+            (sign->key.job == failure->job || sign->key.job == STRING_NONE))
+            layouts[count++] = sign;
+    failure->peer = only_peer(failure);
+    failure->odd = peer_find_odd(layouts, count, &failure->meeting);
+    struct slice host = peer_common_host(layouts, count);
+    if (failure->peer.size > 0 || host.size == 0 || !lost_meeting(failure, host))
+        return;
+    failure->peer = host;
+    failure->is_meeting = true;
+}
+
 // -- the verdict ----------------------------------------------------------------------------------
 
 // The only machine that says of itself that something failed, and not long before; STRING_NONE:
@@ -500,10 +579,14 @@ static const char *advice_by_words(const struct sign *telling, struct arena *are
     return cause == NULL ? NULL : text_fill(arena, cause->advice, fields);
 }
 
-static const char *advice(const struct unexplained *self, const struct sign *telling,
-                          struct arena *arena) {
+static const char *advice(const struct unexplained *self, const struct failure *failure,
+                          const struct sign *telling, struct arena *arena) {
     const char *missing = missing_logs(self->logs, arena);
     const char *look = advice_by_words(telling, arena);
+    if (failure->odd != NULL)
+        look =
+            "Give it the address and port where all others look for the job (MASTER_ADDR, "
+            "MASTER_PORT, --rdzv-endpoint, coordinator_address).";
     if (look == NULL)
         look =
             "Look at what else was written around that time; --explain shows where "
@@ -642,11 +725,38 @@ static enum restart restart_of(const struct failure *failure) {
     return restart == RESTART_STOPPED && own ? RESTART_UNKNOWN : restart;
 }
 
+// "rank 3: looks for its job at gpu-b01:9999, all others at gpu-b01:8490"
+static const char *telling_words(const struct failure *failure, const struct sign *telling,
+                                 struct arena *arena) {
+    if (failure->odd != NULL)
+        return arena_format(arena, "%s, all others at %.*s", failure->odd->text,
+                            (int)failure->meeting.size, failure->meeting.data);
+    const char *text = text_shown(slice_of(telling->text), TOLD_MAX, arena);
+    return failure->is_meeting ? arena_format(arena, "%s; its job meets at %.*s", text,
+                                              (int)failure->peer.size, failure->peer.data)
+                               : text;
+}
+
+static void name_suspects(const struct failure *failure, struct verdict_builder *builder) {
+    string_id node = only_node(failure);
+    const struct sign *odd = failure->odd;
+    if (odd != NULL && odd->key.rank >= 0)
+        builder_entity(builder, "rank", ROLE_SUSPECT,
+                       arena_format(builder->arena, "%" PRId32, odd->key.rank));
+    if (odd != NULL)
+        return;
+    if (node != STRING_NONE)
+        builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(node).data);
+    if (failure->peer.size > 0)
+        builder_entity(
+            builder, "node", ROLE_SUSPECT,
+            arena_format(builder->arena, "%.*s", (int)failure->peer.size, failure->peer.data));
+}
+
 static void build(const struct unexplained *self, const struct failure *failure,
                   struct verdict_builder *builder) {
     const struct sign *first = failure->signs[0];
     struct arena *arena = builder->arena;
-    string_id node = only_node(failure);
     bool ends = false;
     for (uint32_t i = 0; i < failure->count; i++)
         ends = ends || (failure->signs[i]->flags & SIGN_ENDS) != 0;
@@ -657,18 +767,20 @@ static void build(const struct unexplained *self, const struct failure *failure,
     builder->verdict.job = failure->job;
     builder_partial(builder, "nothing that was read says why");
     restart_tell(builder, restart_of(failure));
-    if (node != STRING_NONE)
-        builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(node).data);
+    name_suspects(failure, builder);
     tell_signs(builder, failure);
+    if (failure->odd != NULL)
+        builder_evidence(builder, EVIDENCE_CAUSE, 0, sign_uid(failure->odd, arena), "%s",
+                         failure->odd->text);
     const struct sign *telling = most_telling(failure);
-    builder->verdict.headline = slice_of(arena_format(
-        arena, "Not explained: %s%s%s", text_shown(slice_of(telling->text), TOLD_MAX, arena),
-        over_words(telling, arena),
-        failure->distinct == 1
-            ? ""
-            : arena_format(arena, " (and %u more sign%s of a failure)", failure->distinct - 1,
-                           failure->distinct == 2 ? "" : "s")));
-    builder->verdict.remediation = slice_of(advice(self, telling, arena));
+    builder->verdict.headline = slice_of(
+        arena_format(arena, "Not explained: %s%s%s", telling_words(failure, telling, arena),
+                     over_words(telling, arena),
+                     failure->distinct == 1
+                         ? ""
+                         : arena_format(arena, " (and %u more sign%s of a failure)",
+                                        failure->distinct - 1, failure->distinct == 2 ? "" : "s")));
+    builder->verdict.remediation = slice_of(advice(self, failure, telling, arena));
     if (sign_time_of(first) != TIME_OF_EVENT)
         builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(sign_time_of(first))));
     builder_finish(
@@ -739,6 +851,9 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     for (uint32_t at = 0; at < count;) {
         struct failure failure =
             take_failure(left, count, &at, duration_ns(self->config.gap), batch->arena);
+        if (is_beside_nothing(&failure))
+            continue;
+        find_peer(self, &failure, batch->arena);
         report(self, batch, &failure);
     }
     end_others(self, batch);

@@ -248,7 +248,8 @@ static struct value_look look_at_value(struct slice text, size_t at, bool up_to_
 // Whether a carrier of logs packed a line, or several, in the object; or whether it holds a message
 // at least, of which the decoder tells that nobody knows its keys. Of what says its kind by other
 // keys only that which may be a carrier's, too.
-static bool is_carried(const struct value_look *look, enum format_kind kind, struct slice object) {
+static bool is_carried(const struct value_look *look, enum format_kind kind, struct slice object,
+                       const struct forms *forms) {
     struct envelope envelope;
     struct json_fault ignored;
     unsigned bits = look->bits;
@@ -256,7 +257,7 @@ static bool is_carried(const struct value_look *look, enum format_kind kind, str
                   (kind == FORMAT_TAGGED_LINES && !look->tagged) ||
                   (kind == FORMAT_STORMLOG && (bits & ~(unsigned)KEY_OTHER) == KEY_EVENTS);
     if (!may_be || (bits & KEY_EVENT) != 0 ||
-        !envelope_open(&envelope, forms_envelopes(forms_builtin()), object, &ignored))
+        !envelope_open(&envelope, forms_envelopes(forms), object, &ignored))
         return false;
     return envelope.form != NULL || (kind == FORMAT_UNKNOWN && envelope.has_words);
 }
@@ -338,6 +339,12 @@ static enum format_kind kind_of_text(struct slice line) {
     return is_kernel_line(line) ? FORMAT_KERNEL_LOG : FORMAT_LOG;
 }
 
+// What is known beside the bytes.
+struct hints {
+    enum format_kind forced;
+    const struct forms *forms;
+};
+
 // -- layouts ------------------------------------------------------------------------------------
 
 static struct format_guess decided(enum format_kind kind, enum format_layout layout) {
@@ -345,19 +352,19 @@ static struct format_guess decided(enum format_kind kind, enum format_layout lay
 }
 
 // A line that is a record: FORMAT_UNKNOWN when it is none or says nothing.
-static enum format_kind kind_of_line(struct slice line, bool cut) {
+static enum format_kind kind_of_line(struct slice line, bool cut, const struct forms *forms) {
     if (line.size == 0 || line.data[0] != '{')
         return FORMAT_UNKNOWN;
     struct value_look look = look_at_value(line, 0, false);
     bool usable =
         look.end == JSON_KEYS_WHOLE ? look.after == line.size : cut && look.end == JSON_KEYS_CUT;
     enum format_kind kind = usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
-    return usable && is_carried(&look, kind, line) ? FORMAT_LOG : kind;
+    return usable && is_carried(&look, kind, line, forms) ? FORMAT_LOG : kind;
 }
 
-static struct format_guess guess_lines(struct slice head, bool final, enum format_kind forced) {
-    if (forced != FORMAT_UNKNOWN)
-        return decided(forced, LAYOUT_LINES);
+static struct format_guess guess_lines(struct slice head, bool final, const struct hints *hints) {
+    if (hints->forced != FORMAT_UNKNOWN)
+        return decided(hints->forced, LAYOUT_LINES);
     enum format_kind text_kind = FORMAT_UNKNOWN;
     unsigned seen = 0;
     size_t at = 0;
@@ -370,7 +377,7 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
         at = end + 1;
         if (line.size == 0)
             continue;
-        enum format_kind kind = kind_of_line(line, newline == NULL);
+        enum format_kind kind = kind_of_line(line, newline == NULL, hints->forms);
         if (kind != FORMAT_UNKNOWN)
             return decided(kind, LAYOUT_LINES);
         if (seen++ == 0)
@@ -385,7 +392,7 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
 }
 
 // An array of objects: the first records that are whole. One that is wrong says nothing.
-static struct format_guess guess_records(struct slice head, bool final) {
+static struct format_guess guess_records(struct slice head, bool final, const struct forms *forms) {
     struct splitter split;
     splitter_begin(&split, LAYOUT_ARRAY, FORMAT_HEAD_MAX);
     enum split_step step = SPLIT_EMPTY;
@@ -395,7 +402,7 @@ static struct format_guess guess_records(struct slice head, bool final) {
         if (step == SPLIT_MORE && final)
             record = (struct slice){head.data + splitter_used(&split),
                                     head.size - splitter_used(&split)};
-        enum format_kind kind = kind_of_line(record, step == SPLIT_MORE);
+        enum format_kind kind = kind_of_line(record, step == SPLIT_MORE, forms);
         if (kind != FORMAT_UNKNOWN)
             return decided(kind, LAYOUT_ARRAY);
         if (step == SPLIT_MORE || step == SPLIT_FAULT)
@@ -409,9 +416,9 @@ static struct format_guess guess_records(struct slice head, bool final) {
 // `at` is the opening bracket. Text lines may begin with one too: an array of records shows a brace
 // or its end next.
 static struct format_guess guess_array(struct slice head, size_t at, bool final,
-                                       enum format_kind forced) {
+                                       const struct hints *hints) {
     size_t next = space_end(head, at + 1);
-    enum format_kind kind = forced == FORMAT_UNKNOWN ? FORMAT_STORMLOG : forced;
+    enum format_kind kind = hints->forced == FORMAT_UNKNOWN ? FORMAT_STORMLOG : hints->forced;
     if (next == head.size) {
         struct format_guess guess = decided(kind, LAYOUT_ARRAY);
         guess.decided = final;
@@ -420,10 +427,10 @@ static struct format_guess guess_array(struct slice head, size_t at, bool final,
     if (head.data[next] == ']')
         return decided(kind, LAYOUT_ARRAY);
     if (head.data[next] != '{')
-        return guess_lines(head, final, forced);
-    if (forced != FORMAT_UNKNOWN)
-        return decided(forced, LAYOUT_ARRAY);
-    return guess_records(head, final);
+        return guess_lines(head, final, hints);
+    if (hints->forced != FORMAT_UNKNOWN)
+        return decided(hints->forced, LAYOUT_ARRAY);
+    return guess_records(head, final, hints->forms);
 }
 
 // Kinds of which an input is one record, however it looks.
@@ -444,9 +451,10 @@ static bool ends_line(struct slice head, size_t at, bool final) {
 
 // `at` is the opening brace: a line, a record over several lines, or a wrapper of either kind.
 static struct format_guess guess_object(struct slice head, size_t at, bool final,
-                                        enum format_kind forced) {
+                                        const struct hints *hints) {
     bool up_to_dump =
-        (forced == FORMAT_UNKNOWN || forced == FORMAT_FLIGHT_RECORDER) && head.size >= LONG_DUMP;
+        (hints->forced == FORMAT_UNKNOWN || hints->forced == FORMAT_FLIGHT_RECORDER) &&
+        head.size >= LONG_DUMP;
     struct value_look look = look_at_value(head, at, up_to_dump);
     if (look.end == JSON_KEYS_MEMBER)
         return decided(FORMAT_FLIGHT_RECORDER, LAYOUT_WHOLE);
@@ -454,21 +462,23 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
     if (look.end == JSON_KEYS_WRONG && kind_of_keys(look.bits) == FORMAT_NCCL_RAS)
         return decided(FORMAT_NCCL_RAS, LAYOUT_OBJECT);
     if (look.end == JSON_KEYS_WRONG)
-        return guess_lines(head, final, forced);
+        return guess_lines(head, final, hints);
     bool list = all_of(look.bits, KEY_ITEMS | KEY_API_VERSION);
     bool wrapper = list || (look.bits & (KEY_EVENTS | KEY_SCHEMA_VERSION)) == KEY_EVENTS;
     if ((look.bits & KEY_DMESG) != 0) // read line by line
-        return decided(forced != FORMAT_UNKNOWN ? forced : FORMAT_KERNEL_LOG, LAYOUT_LINES);
+        return decided(hints->forced != FORMAT_UNKNOWN ? hints->forced : FORMAT_KERNEL_LOG,
+                       LAYOUT_LINES);
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
-    enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
-    if (look.end == JSON_KEYS_WHOLE && forced == FORMAT_UNKNOWN &&
-        is_carried(&look, kind, (struct slice){head.data + at, look.after - at})) {
+    enum format_kind kind =
+        hints->forced != FORMAT_UNKNOWN ? hints->forced : kind_of_keys(look.bits);
+    if (look.end == JSON_KEYS_WHOLE && hints->forced == FORMAT_UNKNOWN &&
+        is_carried(&look, kind, (struct slice){head.data + at, look.after - at}, hints->forms)) {
         kind = FORMAT_LOG;
         wrapper = false;
     }
     if (look.end == JSON_KEYS_CUT && !final)
         return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG) ||
-                                                is_one_record(forced),
+                                                is_one_record(hints->forced),
                                      .kind = kind,
                                      .layout = LAYOUT_WRAPPER};
     if (wrapper)
@@ -479,22 +489,23 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
     if (!several_lines && kind != FORMAT_UNKNOWN && ends_line(head, look.after, final))
         return decided(kind, LAYOUT_LINES);
     if (!several_lines)
-        return guess_lines(head, final, forced);
+        return guess_lines(head, final, hints);
     // A first line that broke off can look like the beginning of an object over several lines.
     bool doubtful = look.end == JSON_KEYS_CUT || kind == FORMAT_UNKNOWN;
-    struct format_guess lines = guess_lines(head, final, FORMAT_UNKNOWN);
+    const struct hints unforced = {FORMAT_UNKNOWN, hints->forms};
+    struct format_guess lines = guess_lines(head, final, &unforced);
     if (doubtful && lines.kind == FORMAT_STORMLOG)
         return lines;
     return decided(kind, LAYOUT_OBJECT);
 }
 
-static struct format_guess guess_kind(struct slice head, bool final, enum format_kind forced) {
+static struct format_guess guess_kind(struct slice head, bool final, const struct hints *hints) {
     if (head.size >= 2 && memcmp(head.data, "\x1f\x8b", 2) == 0)
         return decided(FORMAT_GZIP, LAYOUT_LINES);
     // UTF-16, of which the reader of lines tells what is to be done.
-    if (forced == FORMAT_UNKNOWN && utf16_told(head) != UTF16_NOT)
+    if (hints->forced == FORMAT_UNKNOWN && utf16_told(head) != UTF16_NOT)
         return decided(FORMAT_LOG, LAYOUT_LINES);
-    bool may_be_pickle = forced == FORMAT_UNKNOWN || forced == FORMAT_FLIGHT_RECORDER;
+    bool may_be_pickle = hints->forced == FORMAT_UNKNOWN || hints->forced == FORMAT_FLIGHT_RECORDER;
     if (may_be_pickle && head.size >= 2 && head.data[0] == '\x80' && head.data[1] >= 2 &&
         head.data[1] <= 5)
         return decided(FORMAT_PICKLE, LAYOUT_WHOLE);
@@ -502,18 +513,24 @@ static struct format_guess guess_kind(struct slice head, bool final, enum format
     if (at == head.size || (head.size == 1 && !final))
         return (struct format_guess){.decided = final, .kind = FORMAT_UNKNOWN};
     if (head.data[at] == '[')
-        return guess_array(head, at, final, forced);
+        return guess_array(head, at, final, hints);
     if (head.data[at] == '{')
-        return guess_object(head, at, final, forced);
-    return guess_lines(head, final, forced);
+        return guess_object(head, at, final, hints);
+    return guess_lines(head, final, hints);
 }
 
-struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced) {
+struct format_guess format_guess_by(struct slice head, bool whole, enum format_kind forced,
+                                    const struct forms *forms) {
+    const struct hints hints = {forced, forms == NULL ? forms_builtin() : forms};
     bool final = whole || head.size >= FORMAT_HEAD_MAX;
-    struct format_guess guess = guess_kind(head, final, forced);
+    struct format_guess guess = guess_kind(head, final, &hints);
     if (is_one_record(guess.kind) || forced == FORMAT_ERROR_FILE)
         guess.layout = LAYOUT_WHOLE;
     return guess;
+}
+
+struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced) {
+    return format_guess_by(head, whole, forced, NULL);
 }
 
 const char *format_packing(struct slice head) {

@@ -51,6 +51,10 @@ enum {
 // told. Always decided when `whole` is set or the head is FORMAT_HEAD_MAX long; of a Flight
 // Recorder dump, 64 KiB are enough. Any thread, no allocation.
 struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced);
+// The same where envelopes of a site's own are known, too. `forms`: NULL: those that are built in.
+struct forms;
+struct format_guess format_guess_by(struct slice head, bool whole, enum format_kind forced,
+                                    const struct forms *forms);
 // Whether the guess says that nothing is told by the lines that were looked at: others may tell.
 bool format_is_open(struct format_guess guess, struct slice head);
 // The size of the lines that were looked at for such a guess.

@@ -153,7 +153,7 @@ static bool is_broken_object(struct slice behind) {
 // What the record is by its own looks. Only what begins as a JSON object does is one: programs
 // print other things in braces, too ("{'loss': 0.3}"). FORMAT_UNKNOWN: an object whose keys say
 // nothing; it may be old telemetry, which has hardly a key that it must have.
-static enum format_kind kind_of(struct slice record) {
+static enum format_kind kind_of(struct slice record, const struct forms *forms) {
     size_t at = 0;
     while (at < record.size && (unsigned char)record.data[at] <= ' ')
         at++;
@@ -166,7 +166,7 @@ static enum format_kind kind_of(struct slice record) {
         return FORMAT_LOG;
     if (record.data[at] != '"' && record.data[at] != '}')
         return is_broken_object(text_from(record, at)) ? FORMAT_STORMLOG : FORMAT_LOG;
-    enum format_kind kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
+    enum format_kind kind = format_guess_by(record, true, FORMAT_UNKNOWN, forms).kind;
     return format_decoder(kind) == NULL ? FORMAT_UNKNOWN : kind;
 }
 
@@ -196,7 +196,7 @@ static bool any_tell_refused(void *memory, struct slice start, struct slice why,
     enum format_kind kind =
         state->forwarded != NULL ? state->forwarded_kind : format_of_path(state->input.path);
     if (kind == FORMAT_UNKNOWN)
-        kind = kind_of(start);
+        kind = kind_of(start, state->input.forms);
     const struct decoder_type *decoder = decoders[kind];
     if (decoder == NULL || decoder->tell_refused == NULL ||
         !decoder->tell_refused(part_of(state, kind), start, why, arena, event))
@@ -219,7 +219,7 @@ static enum decode_category any_decode(void *memory, struct slice record, struct
         return decode_as(state, state->forwarded_kind, cut, record, arena, event, fault);
     enum format_kind kind = format_of_path(state->input.path);
     if (kind == FORMAT_UNKNOWN)
-        kind = kind_of(record);
+        kind = kind_of(record, state->input.forms);
     bool is_unknown = kind == FORMAT_UNKNOWN;
     if (is_unknown)
         kind = FORMAT_STORMLOG;

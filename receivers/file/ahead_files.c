@@ -66,7 +66,8 @@ static struct format_guess guess_of(const struct file_place *place,
                                     const struct ahead_file_options *options) {
     enum format_kind forced =
         options->forced != FORMAT_UNKNOWN ? options->forced : format_of_path(place->path.path);
-    return format_guess((struct slice){place->memory, place->read}, place->input.ended, forced);
+    return format_guess_by((struct slice){place->memory, place->read}, place->input.ended, forced,
+                           options->forms);
 }
 
 static void parse(struct decoding *decoding, struct file_place *place,

@@ -370,7 +370,7 @@ static void look_on(struct file_reader *reader, struct source *source, bool more
         struct slice rest = window_rest(&reader->window);
         if (rest.size == 0 && reader->passed.records > 0)
             return;
-        *guess = format_guess(rest, !more, forced);
+        *guess = format_guess_by(rest, !more, forced, reader->sink.known.forms);
         reader->packing = format_packing(rest);
         size_t looked_at = format_looked_at(rest);
         if (!format_is_open(*guess, rest) || is_blank(rest) || (looked_at == rest.size && !more))

@@ -22,6 +22,15 @@ bool fingerprint_fits(struct fingerprint print, const char *bytes) {
     return print.size == 0 || hash_slice((struct slice){bytes, print.size}) == print.hash;
 }
 
+void extent_mark(struct extent *extent, uint64_t offset, struct slice bytes) {
+    for (uint32_t i = 0; i < MARK_COUNT && mark_at(i) <= offset + bytes.size; i++) {
+        uint64_t from = mark_at(i) - mark_size(i);
+        if (from >= offset && extent->marks[i] == 0)
+            extent->marks[i] =
+                hash_slice((struct slice){bytes.data + (from - offset), mark_size(i)});
+    }
+}
+
 struct position position_read(const struct source_position *at) {
     uint64_t sizes = at->detail[DETAIL_SIZES];
     struct position position = {

@@ -27,12 +27,17 @@ struct fingerprint {
     uint32_t size;
 };
 
+// What was read is known at a few offsets on the way, too: MARK_FIRST, and twice as far each time.
+enum { MARK_FIRST = 16, MARK_BYTES = 64, MARK_COUNT = 23 };
+
 // What was read of a file of lines, or of the decompressed bytes of one.
 struct extent {
     uint64_t offset;         // where the first line that was not offered begins
     uint64_t records;        // lines; of a document its items
     struct fingerprint head; // of the first bytes
     struct fingerprint tail; // of the bytes before the offset
+    // Of at most MARK_BYTES before each mark; 0: not known. They do not outlive the process.
+    uint64_t marks[MARK_COUNT];
 };
 
 enum position_kind {
@@ -71,6 +76,16 @@ struct record_stream {
 struct fingerprint fingerprint_of(struct slice bytes);
 // Whether it is that of the first bytes at `bytes`, which are as many as it stands for.
 bool fingerprint_fits(struct fingerprint print, const char *bytes);
+
+// Where a mark is, and how many bytes before it its hash stands for.
+static inline uint64_t mark_at(uint32_t mark) {
+    return (uint64_t)MARK_FIRST << mark;
+}
+static inline size_t mark_size(uint32_t mark) {
+    return mark_at(mark) < MARK_BYTES ? (size_t)mark_at(mark) : MARK_BYTES;
+}
+// Sets the marks that lie in these bytes, which begin at `offset`.
+void extent_mark(struct extent *extent, uint64_t offset, struct slice bytes);
 
 struct position position_read(const struct source_position *at);
 // The stream goes to this place in the feed, as the file with this inode.

@@ -59,6 +59,8 @@ void file_zone_settle(struct file_reader *reader) {
     if (reader->local_count == 0)
         return;
     assert(reader->zone == NULL && reader->sink.known.zone == NULL);
+    if (!feed_may_settle_zone(reader->sink.feed))
+        return;
     struct local_times times = {.facts = memory_take(LOCAL_FACTS_MAX * sizeof *times.facts)};
     for (uint32_t i = 0; i < reader->local_count; i++)
         scan_file(reader, reader->local_paths[i], &times);

@@ -65,6 +65,8 @@ struct feed {
     struct flight_dump unread;
     uint64_t dump_written_ns[2]; // of the last dump that was accepted; … that was refused
     char why[256];               // why it could not be read
+    bool may_settle_zone;        // set by a test
+    uint32_t zones_settled;      // how often it was asked for one
     atomic_bool blocked;
     atomic_bool caught_up;
     atomic_bool pausing;

@@ -82,6 +82,14 @@ class Suite:
         self.check("dated.log", "line_before", 1_789_898_406_500_000_000,
                    "after 2026-09-20 10:00:06.500 UTC")
 
+    def kernel(self):
+        """Lines of the kernel without a time, in a file that is handed over whole."""
+        for head in ("", "kernel: ", "[  +0.000316] ", "> kernel: "):
+            self.write("kern.log", head + XID + "\n")
+            # The number of the line keeps them in order.
+            self.check("kern.log", "file", WRITTEN_NS + 1,
+                       "time not known (file last written 2026-09-21 14:13 UTC)")
+
     def labels(self):
         """Dates stand behind "12: ", too, whether that is a rank or the number of a line."""
         self.write("labels.log", "".join(
@@ -115,6 +123,7 @@ def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, os.path.realpath(folder))
         suite.files()
+        suite.kernel()
         suite.labels()
         suite.far_ahead()
         return suite.checks.finish()

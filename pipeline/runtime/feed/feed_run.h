@@ -73,6 +73,7 @@ struct feed_outlet {
     // reaches it ends its batch. NULL: there are no moments.
     uint64_t (*turn)(void *context, uint64_t time_ns);
     int32_t (*settle_zone)(void *context, struct slice path, const struct local_times *times);
+    bool (*may_settle_zone)(void *context);
     uint64_t (*latest_ns)(void *context); // feed_latest_ns
     void (*trouble)(void *context, const char *sentence);
     void (*caught_up)(void *context);

@@ -221,6 +221,13 @@ int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct loca
     return outlet->settle_zone == NULL ? 0 : outlet->settle_zone(outlet->context, path, times);
 }
 
+bool feed_may_settle_zone(struct feed *feed) {
+    assert(feed->magic == FEED_MAGIC);
+    const struct feed_outlet *outlet = &feed->settings.outlet;
+    feed_flush(feed);
+    return outlet->may_settle_zone != NULL && outlet->may_settle_zone(outlet->context);
+}
+
 uint64_t feed_latest_ns(struct feed *feed) {
     assert(feed->magic == FEED_MAGIC);
     const struct feed_outlet *outlet = &feed->settings.outlet;

@@ -311,6 +311,10 @@ static int32_t only_fit(const struct local_times *times, const struct span *span
     return found;
 }
 
+bool zone_may_settle(const struct zone_evidence *evidence, struct table *clocks) {
+    return evidence->counters.used > 0 || span_of(clocks).sources >= SOURCES_MIN;
+}
+
 struct zone_finding zone_settle(const struct zone_evidence *evidence, struct table *clocks,
                                 const struct node_names *names, const struct local_times *times) {
     assert(times->last_ns <= INT64_MAX);

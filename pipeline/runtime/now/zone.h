@@ -41,6 +41,9 @@ void zone_evidence_note(struct zone_evidence *evidence, const struct batch *batc
 
 // The last time that any of them says, without those that stand alone; 0: none. O(sources).
 uint64_t zone_latest_ns(const struct table *clocks);
-// `clocks` (struct source_clock) are those of the other inputs. O(changes · facts + sources).
+// `clocks` (struct source_clock) are those of the other inputs. Whether zone_settle may find a
+// zone, whatever the times are. O(sources).
+bool zone_may_settle(const struct zone_evidence *evidence, struct table *clocks);
+// O(changes · facts + sources).
 struct zone_finding zone_settle(const struct zone_evidence *evidence, struct table *clocks,
                                 const struct node_names *names, const struct local_times *times);

@@ -9,6 +9,11 @@
 #include "pipeline/model/observation.h"
 #include "receivers/decode/app_log/cuda.h"
 #include "receivers/decode/app_log/killed.h"
+#include "receivers/decode/app_log/logged.h"
+#include "receivers/decode/app_log/rank_words.h"
+#include "receivers/decode/forms/meanings.h"
+#include "receivers/decode/forms/rows.h"
+#include "receivers/decode/line/head.h"
 
 #include <assert.h>
 
@@ -36,88 +41,6 @@ static bool begins_any(struct slice text, const struct slice *words, size_t coun
 static struct slice last_part(struct slice name) {
     const char *dot = memrchr(name.data, '.', name.size);
     return dot == NULL ? name : text_from(name, (size_t)(dot - name.data) + 1);
-}
-
-// The end of another process is what it tells of.
-static bool follows_from_another(struct slice type, struct slice message) {
-    static const struct slice types[] = {
-        {"DistNetworkError", 16},          {"DistStoreError", 14},
-        {"RendezvousConnectionError", 25}, {"RendezvousTimeoutError", 22},
-        {"RendezvousClosedError", 21},     {"SignalException", 15},
-        {"KeyboardInterrupt", 17},         {"GetTimeoutError", 15},
-        {"ActorUnavailableError", 21},
-    };
-    static const struct slice words[] = {
-        {"Connection closed by", 20},
-        {"Connection reset by peer", 24},
-        {"pair closure", 12},
-        {"remote process exited", 21},
-        {"ncclRemoteError", 15},
-        {"connectFullMesh failed", 22},
-        {"Connection was likely closed", 28},
-        {"Horovod has been shut down", 26},
-        {"successfully reached monitoredBarrier", 37},
-        {"failed to pass monitoredBarrier", 31},
-        {"operation to complete", 21},
-        {"Watchdog caught collective operation timeout", 44},
-    };
-    for (size_t i = 0; i < COUNT(types); i++)
-        if (slice_equal(type, types[i]))
-            return true;
-    return contains_any(message, words, COUNT(words));
-}
-
-// "[Errno 104] …": the network's, which may be the other end's fault.
-static bool is_network_errno(struct slice message) {
-    static const uint8_t numbers[] = {32, 101, 103, 104, 107, 110, 111, 112, 113};
-    uint64_t number;
-    if (!text_skip(&message, SLICE("[Errno ")) || !text_take_number(&message, 1, 4, &number))
-        return false;
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        if (numbers[i] == number)
-            return true;
-    return false;
-}
-
-// Words of what goes on between processes: nothing can be concluded.
-static bool is_doubtful(struct slice type, struct slice message) {
-    static const struct slice words[] = {
-        {"NCCL", 4},      {"nccl", 4},     {"loo", 3},    {"c10d", 4},        {"tore", 4},
-        {"endezvous", 9}, {"imed out", 8}, {"imeout", 6}, {"peer", 4},        {"remote", 6},
-        {"onnect", 6},    {"ocket", 5},    {"arrier", 6}, {"roken pipe", 10},
-    };
-    static const struct slice names[] = {
-        {"onnect", 6}, {"imeout", 6},      {"Dist", 4},        {"Pipe", 4},      {"EOFError", 8},
-        {"Ray", 3},    {"Rendezvous", 10}, {"SystemExit", 10}, {"Interrupt", 9},
-    };
-    return is_network_errno(message) || contains_any(type, names, COUNT(names)) ||
-           contains_any(message, words, COUNT(words));
-}
-
-// A port that another process holds is the fault of who wants it, whatever the type says.
-static bool is_port_in_use(struct slice message) {
-    static const struct slice words[] = {{"ddress already in use", 21}, {"EADDRINUSE", 10}};
-    return contains_any(message, words, COUNT(words));
-}
-
-// A service that the program calls (a tracker, a bucket, a database) is no rank: an error of its
-// client is the end of who called it. The client shows in the type or in the place.
-static bool is_of_service(const struct raised *raised) {
-    static const struct slice clients[] = {
-        {"requests.", 9},      {"urllib3.", 8}, {"botocore.", 9},     {"aiohttp.", 8},
-        {"httpx.", 6},         {"wandb.", 6},   {"mlflow.", 7},       {"redis.", 6},
-        {"pymongo.", 8},       {"google.", 7},  {"azure.", 6},        {"huggingface_hub.", 16},
-        {"psycopg2.", 9},      {"openai.", 7},  {"http.client.", 12}, {"boto3.", 6},
-        {"urllib.error.", 13},
-    };
-    static const struct slice folders[] = {
-        {"/urllib3/", 9}, {"/requests/", 10}, {"/botocore/", 10},      {"/aiohttp/", 9},
-        {"/httpx/", 7},   {"/wandb/", 7},     {"/http/client.py", 15}, {"/redis/", 7},
-    };
-    struct traceback_place place;
-    return begins_any(raised->type, clients, COUNT(clients)) ||
-           (traceback_place(raised->place, &place) &&
-            contains_any(place.file, folders, COUNT(folders)));
 }
 
 // -- facts ----------------------------------------------------------------------------------------
@@ -202,17 +125,26 @@ static void set_missing(struct slice message, struct reading *reading) {
         reading_number(reading, FACT_PEER_RANK, (int64_t)rank);
 }
 
-void exception_facts(const struct raised *raised, struct reading *reading) {
+static const struct form *meaning_of(const struct forms *forms, const struct raised *raised) {
+    struct traceback_place place;
+    struct uttered uttered = {
+        .type = raised->type, .message = raised->message, .scope = MEANING_EXCEPTION};
+    if (traceback_place(raised->place, &place))
+        uttered.file = place.file;
+    return forms_meaning(forms, &uttered);
+}
+
+void exception_facts(const struct forms *forms, const struct raised *raised,
+                     struct reading *reading) {
     struct slice type = last_part(raised->type), message = raised->message;
-    bool is_own = is_port_in_use(message) || (!raised->cut && is_of_service(raised));
     set_missing(message, reading);
     reading_text(reading, FACT_EXCEPTION, raised->type);
     exception_message(whole_message(raised, reading->arena), reading);
     if (!raised->cut && set_told(type, message, reading))
         return;
-    if (!is_own && follows_from_another(type, message))
-        reading_yes_no(reading, FACT_VICTIM, true);
-    else if (is_own || (!raised->cut && !is_doubtful(type, message)))
+    const struct form *meaning = meaning_of(forms, raised);
+    words_mean(meaning, reading);
+    if (meaning == NULL && !raised->cut)
         reading_yes_no(reading, FACT_VICTIM, false);
 }
 
@@ -272,7 +204,7 @@ static void read_reason(const struct traceback *traceback, bool cut, const struc
         struct raised told = *reason;
         told.cut = frame->truncated;
         reading_begin(reading, OBSERVATION_EXCEPTION);
-        exception_facts(&told, reading);
+        exception_facts(frame->forms, &told, reading);
     }
 }
 
@@ -296,40 +228,13 @@ static void read_owner(struct slice text, const struct frame *frame, struct read
 
 // -- what a logger printed ------------------------------------------------------------------------
 
-static bool is_letter(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-// A level that loggers write, as a word of its own.
-static bool has_level(struct slice text) {
-    static const struct slice levels[] = {
-        {"ERROR", 5}, {"WARNING", 7}, {"CRITICAL", 8}, {"WARN", 4}};
-    for (size_t i = 0; i < COUNT(levels); i++) {
-        struct slice behind;
-        if (!text_find(text, levels[i], &behind))
-            continue;
-        const char *at = behind.data - levels[i].size;
-        bool begins = at == text.data || !is_letter(at[-1]);
-        if (begins && (behind.size == 0 || !is_letter(behind.data[0])))
-            return true;
-    }
-    return false;
-}
-
 // The launcher's own lines, and those of a lost child, come in front of what ends a process.
-static bool is_logged(struct slice before) {
+static bool is_logged(const struct frame *frame) {
+    struct slice before = frame->before;
     static const struct slice others[] = {
         {"torch.distributed.elastic", 25}, {"NCCL", 4}, {"encountered in worker", 21}};
-    return before.size > 0 && has_level(before) && !contains_any(before, others, COUNT(others));
-}
-
-// What a logger, or the exception itself, says of how the process goes on with it.
-static bool says_it_goes_on(struct slice text) {
-    static const struct slice words[] = {
-        {"skipping", 8}, {"skipped", 7},  {"ignoring", 8},    {"ignored", 7},
-        {"retrying", 8}, {"retry in", 8}, {"continuing", 10}, {"falling back", 12},
-    };
-    return contains_any(text, words, COUNT(words));
+    return frame->level != LEVEL_NOT_SAID || (before.size > 0 && logged_has_level(before) &&
+                                              !contains_any(before, others, COUNT(others)));
 }
 
 // Lines in front of a traceback after which the process goes on.
@@ -351,8 +256,8 @@ static bool may_be_fatal(struct slice first, const struct traceback *traceback,
     if (is_harmless_head(first))
         return false;
     if (traceback_line(first, false) != TRACEBACK_HEAD)
-        return true;
-    if (is_logged(frame->before) || has_level(text_until(first, '(')))
+        return frame->level == LEVEL_NOT_SAID;
+    if (is_logged(frame) || logged_has_level(text_until(first, '(')))
         return false;
     return !traceback_place(traceback->reason.place, &place) ||
            !text_find(place.file, SLICE("resource_tracker.py"), &behind);
@@ -393,8 +298,8 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
         if (!may_be_fatal(first, &traceback, frame))
             reading_yes_no(reading, FACT_FATAL, false);
         const struct raised *reason = &traceback.reason;
-        if (is_logged(frame->before) && traceback_line(first, false) == TRACEBACK_HEAD &&
-            (says_it_goes_on(frame->before) || says_it_goes_on(reason->message)))
+        if (is_logged(frame) && traceback_line(first, false) == TRACEBACK_HEAD &&
+            (logged_goes_on(frame->before) || logged_goes_on(reason->message)))
             reading_text(reading, FACT_STATE, SLICE("goes_on"));
         bool waits = traceback_goes_on(reason->message) && next_line(reason).size == 0;
         bool open = traceback.unfinished || (cut && (traceback.only_wrapped || waits));
@@ -432,6 +337,11 @@ static bool is_remote_head(struct slice line) {
     return text_find(line, SLICE("ray::"), &behind) && text_find(behind, SLICE("(pid="), &behind);
 }
 
+static bool is_one_word(struct slice text) {
+    text = text_trim(text);
+    return text.size > 0 && memchr(text.data, ' ', text.size) == NULL;
+}
+
 // An exception was told: what may follow is the rest of its message, or one more of the chain.
 static enum block_step more_behind(struct slice last, uint32_t blanks, const struct frame *frame,
                                    struct slice message) {
@@ -462,8 +372,10 @@ static enum block_step more_behind(struct slice last, uint32_t blanks, const str
         // Of a group, behind its bar; else another exception.
         return message.data[0] == ' ' && text_find(message, SLICE("| "), &behind) ? BLOCK_TAKE
                                                                                   : BLOCK_OVER;
-    case TRACEBACK_OTHER:
-        break;
+    case TRACEBACK_OTHER: // a name that a colon announced
+        return blanks == 0 && traceback_goes_on(text_trim(last)) && is_one_word(message)
+                   ? BLOCK_LAST
+                   : BLOCK_OVER;
     }
     return BLOCK_OVER;
 }
@@ -488,7 +400,14 @@ static enum block_step more_of_traceback(struct slice so_far, uint32_t count,
     return next == TRACEBACK_OTHER || next == TRACEBACK_TAIL ? BLOCK_PASS : BLOCK_TAKE;
 }
 
-// Alone on the line, or behind the level of a logger.
+// "Scheduler hit an exception: "
+static bool says_exception(struct slice front) {
+    bool is_said = front.size > 2 && memcmp(front.data + front.size - 2, ": ", 2) == 0;
+    return is_said && (memmem(front.data, front.size, "xception", 8) != NULL ||
+                       memmem(front.data, front.size, "rror", 4) != NULL);
+}
+
+// Alone on the line, behind the level of a logger, or behind words that say what follows.
 static bool begins_traceback(struct slice message) {
     struct slice behind;
     if (!text_find(message, SLICE("Traceback (most"), &behind) ||
@@ -497,7 +416,7 @@ static bool begins_traceback(struct slice message) {
     struct slice front = {message.data, (size_t)(behind.data - message.data) - 15};
     text_skip_blanks(&message);
     return text_begins(message, SLICE("Traceback")) || text_begins(message, SLICE("+ Exc")) ||
-           has_level(front);
+           says_exception(front) || logged_has_level(front);
 }
 
 static enum read_result read_head(const struct frame *frame, struct slice message,
@@ -510,15 +429,43 @@ static enum read_result read_head(const struct frame *frame, struct slice messag
     return harmless || begins_traceback(message) ? READ_BEGIN : READ_NOT;
 }
 
+// As the last line of a traceback has it.
+static struct slice raised_line(const struct raised *raised, struct arena *arena) {
+    if (!text_begins(text_from(raised->text, raised->type.size), SLICE("(")))
+        return raised->text;
+    return slice_of(arena_format(arena, "%.*s: %.*s", (int)raised->type.size, raised->type.data,
+                                 (int)raised->message.size, raised->message.data));
+}
+
+// Behind the head of a logger: whose it is may stand in that.
+static enum read_result read_logged(const struct frame *frame, struct slice message,
+                                    struct reading *reading) {
+    struct raised raised;
+    struct slice front;
+    uint64_t rank;
+    if (!logged_raised(message, frame->level, &raised, &front))
+        return READ_NOT;
+    enum read_result result = finish(raised_line(&raised, reading->arena), false, frame, reading);
+    if (result != READ_EVENT || reading->kind != EVENT_OBSERVATION)
+        return result;
+    reading_yes_no(reading, FACT_FATAL, false);
+    if (frame->rank == RANK_NONE && reading->rank == RANK_NONE && head_rank(front, &rank))
+        reading->rank = (int32_t)rank;
+    return result;
+}
+
 static enum read_result read_line(const struct frame *frame, struct slice message,
                                   struct reading *reading) {
     struct raised raised;
     if (!traceback_raised(message, false, &raised))
-        return READ_NOT;
+        return read_logged(frame, message, reading);
     // A name alone is one only where nothing else has it.
     bool interrupt = slice_equal(raised.type, SLICE("KeyboardInterrupt"));
     if (raised.message.size == 0 && !interrupt &&
         memchr(raised.type.data, '.', raised.type.size) == NULL)
+        return READ_NOT;
+    if (frame->level == LEVEL_BELOW_ERROR || logged_goes_on(message) ||
+        (frame->level == LEVEL_ERROR && logged_is_tried_again(message)))
         return READ_NOT;
     if (cuda_runs_on(raised.message))
         return READ_BEGIN;
@@ -533,8 +480,11 @@ static enum block_step more_of_line(struct slice so_far, uint32_t count, const s
     return traceback_line(message, false) == TRACEBACK_TAIL ? BLOCK_TAKE : BLOCK_OVER;
 }
 
-const struct line_reader READER_TRACEBACK = {
-    .name = "traceback", .read = read_head, .more = more_of_traceback, .finish = finish};
+const struct line_reader READER_TRACEBACK = {.name = "traceback",
+                                             .bare = true,
+                                             .read = read_head,
+                                             .more = more_of_traceback,
+                                             .finish = finish};
 
 const struct line_reader READER_EXCEPTION = {
     .name = "exception", .read = read_line, .more = more_of_line, .finish = finish};

@@ -18,8 +18,10 @@ extern const struct line_reader *const REASON_READERS[];
 extern const struct line_reader *const OWNER_READERS[];
 
 // The facts that an exception's type and message tell, into `reading`, which has begun: exception,
-// message, signal, exit code, pid, victim.
-void exception_facts(const struct raised *raised, struct reading *reading);
+// message, signal, exit code, pid, victim. `forms` say what it means; NULL: those that are built
+// in.
+void exception_facts(const struct forms *forms, const struct raised *raised,
+                     struct reading *reading);
 // Of a chain: what ended the process, where that is not the reason.
 void exception_last(const struct traceback *traceback, struct reading *reading);
 // The message alone.

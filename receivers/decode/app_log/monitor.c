@@ -194,7 +194,7 @@ enum read_result monitor_terminated(struct said *said, struct reading *reading) 
         return nccl_error_begin(reading);
     begin(said, OBSERVATION_WATCHDOG_TERMINATED, reading);
     reading_text(reading, FACT_MESSAGE, text_trim(said->tail));
-    words_blame(said->tail, reading);
+    words_blame(said->frame->forms, said->tail, reading);
     if (text_find(said->tail, SLICE("CUDA error: "), &error))
         reading_text(reading, FACT_ERROR, text_trim(text_until(error, '\n')));
     return READ_EVENT;
@@ -205,6 +205,6 @@ enum read_result monitor_terminating(struct said *said, struct reading *reading)
     struct slice reason = text_until(said->tail, '.');
     if (reason.size < said->tail.size)
         reading_text(reading, FACT_REASON, reason);
-    words_blame(reason, reading);
+    words_blame(said->frame->forms, reason, reading);
     return READ_EVENT;
 }

@@ -396,7 +396,7 @@ static enum read_result error_finish(struct slice text, bool cut, const struct f
     reading_begin(reading, OBSERVATION_NCCL_ERROR);
     said_writer(&said, reading);
     read_reason(first, reading);
-    words_blame(text, reading);
+    words_blame(frame->forms, text, reading);
     if (cut)
         reading_yes_no(reading, FACT_TRUNCATED, true);
     struct slice line = text_take_line(&lines);

@@ -5,6 +5,7 @@
 
 #include "base/text/cut.h"
 #include "pipeline/model/event.h"
+#include "receivers/decode/forms/rows.h"
 #include "receivers/decode/line/reading.h"
 
 #include <assert.h>
@@ -202,52 +203,15 @@ struct slice words_peer(struct slice text) {
     return text_until(peer, '%');
 }
 
-enum blame { BLAME_OPEN, BLAME_OWN, BLAME_VICTIM };
+void words_mean(const struct form *meaning, struct reading *reading) {
+    int victim = meaning == NULL ? -1 : meaning_victim(meaning);
+    if (victim >= 0)
+        reading_yes_no(reading, FACT_VICTIM, victim == 1);
+    if (meaning != NULL && meaning->cause.data != NULL)
+        reading_text(reading, FACT_CAUSE, meaning->cause);
+}
 
-#define ROW(words, blame)                                                                          \
-    { {words, sizeof(words) - 1}, blame }
-
-// The first that the text has decides: what a process did itself stands in front.
-static const struct {
-    struct slice words;
-    enum blame blame;
-} BLAMES[] = {
-    ROW("driver shutting down", BLAME_OPEN),
-    ROW("ncclUnhandledCudaError", BLAME_OWN),
-    ROW("unhandled cuda error", BLAME_OWN),
-    ROW("CUDA error", BLAME_OWN),
-    ROW("Cuda failure", BLAME_OWN),
-    ROW("out of memory", BLAME_OWN),
-    ROW("ncclInvalidUsage", BLAME_OWN),
-    ROW("ncclInvalidArgument", BLAME_OWN),
-    ROW("Duplicate GPU detected", BLAME_OWN),
-    ROW("Mismatched NCCL version", BLAME_OWN),
-    ROW("interface found", BLAME_OWN), // "no socket …", "No IP …"
-    ROW("shared memory segment", BLAME_OWN),
-    ROW("failed to extend /dev/shm", BLAME_OWN),
-    ROW("No space left on device", BLAME_OWN),
-    ROW("watchdog hang", BLAME_OWN),
-    ROW("watchdog got stuck", BLAME_OWN),
-    ROW("Watchdog caught collective operation timeout", BLAME_VICTIM),
-    ROW("ncclRemoteError", BLAME_VICTIM),
-    ROW("remote process exited or there was a network error", BLAME_VICTIM),
-    ROW("remote error detected", BLAME_VICTIM),
-    ROW("Connection closed by", BLAME_VICTIM),
-    ROW("Connection reset by peer", BLAME_VICTIM),
-    ROW("Connection refused", BLAME_VICTIM),
-    ROW("Connection was likely closed", BLAME_VICTIM),
-    ROW("Application timeout caused pair closure", BLAME_VICTIM),
-    // Of gloo in JAX: XLA has agreed on all sizes before, so a peer broke off in the middle.
-    ROW("enforce fail at external/gloo/", BLAME_VICTIM),
-};
-
-void words_blame(struct slice text, struct reading *reading) {
-    struct slice behind = {0};
-    for (size_t i = 0; i < sizeof BLAMES / sizeof *BLAMES; i++) {
-        if (!text_find(text, BLAMES[i].words, &behind))
-            continue;
-        if (BLAMES[i].blame != BLAME_OPEN)
-            reading_yes_no(reading, FACT_VICTIM, BLAMES[i].blame == BLAME_VICTIM);
-        return;
-    }
+void words_blame(const struct forms *forms, struct slice text, struct reading *reading) {
+    struct uttered uttered = {.message = text, .scope = MEANING_ABORT};
+    words_mean(forms_meaning(forms, &uttered), reading);
 }

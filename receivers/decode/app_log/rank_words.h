@@ -3,6 +3,7 @@
 // are whole, addresses of peers, and whose fault a text says that it was.
 #pragma once
 
+#include "receivers/decode/forms/meanings.h"
 #include "receivers/decode/line/reader.h"
 
 // A message around a phrase that tells what it is.
@@ -45,5 +46,7 @@ int64_t words_number(struct slice text, struct slice phrase);
 // likewise; data NULL: the text does not begin with one that is whole.
 struct slice words_peer(struct slice text);
 
-// FACT_VICTIM, where the text says whether the end that it tells of is its rank's own.
-void words_blame(struct slice text, struct reading *reading);
+// What a row says that it means (forms/meanings.h), as facts; NULL: nothing.
+void words_mean(const struct form *meaning, struct reading *reading);
+// The same of what a library says as it ends its process.
+void words_blame(const struct forms *forms, struct slice text, struct reading *reading);

@@ -56,14 +56,13 @@ static enum read_result finish(struct slice text, bool cut, const struct frame *
                                struct reading *reading) {
     struct slice lines = text, type, what;
     struct slice first = text_take_line(&lines);
-    (void)frame;
     reading_begin(reading, OBSERVATION_ABORT);
     reading->rank = words_rank(text_until(first, ' '));
     if (text_find(first, SLICE(AFTER), &type) && text_until(type, '\'').size < type.size)
         reading_text(reading, FACT_EXCEPTION, text_until(type, '\''));
     if (text_find(lines, SLICE("what():"), &what) && text_trim(what).size > 0) {
         reading_text(reading, FACT_MESSAGE, text_trim(text_until(text_trim(what), '\n')));
-        words_blame(what, reading);
+        words_blame(frame->forms, what, reading);
     } else if (cut) {
         reading_yes_no(reading, FACT_TRUNCATED, true);
     }

@@ -114,6 +114,52 @@ bool traceback_raised(struct slice line, bool inside, struct raised *raised) {
     return true;
 }
 
+// "ValueError('bad shard')" as Python's repr() writes it; `line` begins with the name.
+static bool read_repr(struct slice line, size_t name_size, struct raised *raised) {
+    struct slice rest = text_from(line, name_size + 1), behind;
+    char quote = rest.size == 0 ? '\0' : rest.data[0];
+    if (quote != '\'' && quote != '"' && !text_is_digit(quote))
+        return false;
+    bool is_quoted = !text_is_digit(quote);
+    const char end[] = {is_quoted ? quote : ')', is_quoted ? ')' : '\0', '\0'};
+    rest = text_from(rest, is_quoted);
+    if (!text_find(rest, slice_of(end), &behind))
+        return false;
+    *raised =
+        (struct raised){.type = {line.data, name_size},
+                        .message = {rest.data, (size_t)(behind.data - rest.data) - strlen(end)},
+                        .text = {line.data, (size_t)(behind.data - line.data)}};
+    return true;
+}
+
+// Where the name begins that ends there; `end`: none does, or it is part of another word.
+static size_t name_begin(struct slice line, size_t end) {
+    size_t begin = end;
+    while (begin > 0 && end - begin < DOTTED_MAX && is_name_byte(line.data[begin - 1]))
+        begin--;
+    bool apart = begin > 0 && memchr(" \t:]|=>", line.data[begin - 1], 8) != NULL;
+    struct slice name = dotted_name((struct slice){line.data + begin, end - begin});
+    return apart && name.size == end - begin && is_telling_name(last_part(name)) ? begin : end;
+}
+
+bool traceback_raised_within(struct slice line, struct raised *raised, struct slice *front) {
+    line = front_of(line);
+    for (size_t at = 1; at <= line.size && at <= TRACEBACK_FRONT_MAX + DOTTED_MAX; at++) {
+        bool may_end = at == line.size || line.data[at] == ':' || line.data[at] == '(';
+        // "Error", "Exception", "Interrupt", "Exit", "Barrier"
+        if (!may_end || memchr("rnt", line.data[at - 1], 3) == NULL)
+            continue;
+        size_t begin = name_begin(line, at);
+        struct slice own = text_from(line, begin);
+        if (begin == at || !(traceback_raised(own, false, raised) ||
+                             (at < line.size && read_repr(own, at - begin, raised))))
+            continue;
+        *front = (struct slice){line.data, begin};
+        return begin <= TRACEBACK_FRONT_MAX;
+    }
+    return false;
+}
+
 // Ends of others, handed on: they tell no reason.
 static bool is_wrapper(const struct raised *raised) {
     static const struct slice names[] = {

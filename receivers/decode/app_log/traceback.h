@@ -7,6 +7,8 @@
 
 #include "base/arena.h"
 
+enum { TRACEBACK_FRONT_MAX = 400 };
+
 enum traceback_line {
     TRACEBACK_OTHER, // nothing of a traceback
     TRACEBACK_HEAD,  // "Traceback (most recent call last):"
@@ -39,6 +41,10 @@ struct traceback {
 enum traceback_line traceback_line(struct slice line, bool inside);
 // "Type: message", at the front of a line.
 bool traceback_raised(struct slice line, bool inside, struct raised *raised);
+// The first exception that stands inside a line as words of its own, behind something else:
+// "Type: message", "Type('message')", or the type at the line's end. `front`: what stands before
+// it, at most TRACEBACK_FRONT_MAX bytes. O(line).
+bool traceback_raised_within(struct slice line, struct raised *raised, struct slice *front);
 // Whether a message says what follows in the next line: it ends in a colon.
 bool traceback_goes_on(struct slice message);
 // All lines of it, joined by newlines. O(size).

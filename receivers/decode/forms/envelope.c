@@ -32,12 +32,14 @@ struct envelopes {
     uint32_t words; // of `needs` and `messages` that are used
     struct row *rows;
     uint32_t row_count;
-    uint16_t words_ids[8]; // of keys as those of messages; UINT16_MAX ends them
+    uint16_t words_ids[16]; // of keys as those of messages; UINT16_MAX ends them
 };
 
 // Under which keys programs write what they say.
-static const struct slice WORD_KEYS[] = {{"message", 7}, {"msg", 3},     {"log", 3},
-                                         {"text", 4},    {"MESSAGE", 7}, {"@message", 8}};
+static const struct slice WORD_KEYS[] = {
+    {"message", 7},        {"msg", 3},      {"log", 3},  {"text", 4}, {"MESSAGE", 7},
+    {"Message", 7},        {"@message", 8}, {"body", 4}, {"line", 4}, {"content", 7},
+    {"short_message", 13}, {"_msg", 4}};
 enum { WORD_KEY_COUNT = sizeof WORD_KEYS / sizeof *WORD_KEYS };
 
 // -- making ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "receivers/decode/forms/builtin.h"
 #include "receivers/decode/forms/envelope.h"
 #include "receivers/decode/forms/literals.h"
+#include "receivers/decode/forms/meanings.h"
 #include "receivers/decode/forms/needles.h"
 
 #include <assert.h>
@@ -46,12 +47,14 @@ struct forms {
     struct needles *search;
     uint32_t place_count;
     struct envelopes *envelopes;
+    const struct form **meanings; // in their order
+    uint32_t meaning_count;
 };
 
 // -- making ---------------------------------------------------------------------------------------
 
 static bool is_form(const struct form *form) {
-    return !form->is_prefix && !form->is_envelope;
+    return !form->is_prefix && !form->is_envelope && !form->is_meaning;
 }
 
 static void index_forms(struct forms *forms) {
@@ -174,6 +177,14 @@ static void index_prefixes(struct forms *forms) {
     }
 }
 
+static void index_meanings(struct forms *forms) {
+    struct form_rows *rows = &forms->rows;
+    forms->meanings = arena_zero(&forms->arena, rows->count + 1, sizeof *forms->meanings);
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (rows->forms[i]->is_meaning)
+            forms->meanings[forms->meaning_count++] = rows->forms[i];
+}
+
 static bool add_builtin(struct forms *forms) {
     for (uint32_t i = 0; BUILTIN_FORMS[i].file != NULL; i++)
         if (!form_rows_add(&forms->rows, BUILTIN_FORMS[i].file, slice_of(BUILTIN_FORMS[i].text),
@@ -202,6 +213,7 @@ struct forms *forms_make(const char *const *files, const struct slice *texts, ui
     }
     index_forms(forms);
     index_prefixes(forms);
+    index_meanings(forms);
     forms->envelopes = envelopes_make(&forms->rows, &forms->arena);
     return forms;
 }
@@ -241,6 +253,12 @@ const struct form *forms_at(const struct forms *forms, uint32_t i) {
     return forms->rows.forms[i];
 }
 
+const struct form *forms_meaning(const struct forms *forms, const struct uttered *uttered) {
+    if (forms == NULL)
+        forms = forms_builtin();
+    return meanings_find(forms->meanings, forms->meaning_count, uttered);
+}
+
 const struct envelopes *forms_envelopes(const struct forms *forms) {
     return forms->envelopes;
 }
@@ -259,33 +277,31 @@ static bool is_begin(struct slice message, size_t at) {
 }
 
 static bool match_from(const struct pattern *pattern, struct slice message, size_t from,
-                       struct slice *values, struct pattern_memo *memo) {
-    size_t end;
+                       struct slice *values, size_t *end, struct pattern_memo *memo) {
     return is_begin(message, from) &&
-           pattern_match_again(pattern, message, from, values, &end, memo);
+           pattern_match_again(pattern, message, from, values, end, memo);
 }
 
 // The nearest place in front of the needle from which the text is there.
 static bool match_before(const struct pattern *pattern, struct slice message, size_t needle,
-                         struct slice *values, struct pattern_memo *memo) {
+                         struct slice *values, size_t *end, struct pattern_memo *memo) {
     struct slice head = pattern->parts[0].literal;
     for (size_t back = head.size; back <= PATTERN_HEAD_MAX && back <= needle; back++)
         if (memcmp(message.data + needle - back, head.data, head.size) == 0 &&
-            match_from(pattern, message, needle - back, values, memo))
+            match_from(pattern, message, needle - back, values, end, memo))
             return true;
     return false;
 }
 
 static bool match_at(const struct form_text *text, struct slice message, size_t needle,
-                     struct slice *values, struct pattern_memo *memo) {
+                     struct slice *values, size_t *end, struct pattern_memo *memo) {
     const struct pattern *pattern = &text->pattern;
-    size_t end;
     if (pattern->at_start)
-        return pattern_match_again(pattern, message, 0, values, &end, memo);
+        return pattern_match_again(pattern, message, 0, values, end, memo);
     if (pattern->needle_floats)
-        return match_before(pattern, message, needle, values, memo);
+        return match_before(pattern, message, needle, values, end, memo);
     return needle >= pattern->needle_at &&
-           match_from(pattern, message, needle - pattern->needle_at, values, memo);
+           match_from(pattern, message, needle - pattern->needle_at, values, end, memo);
 }
 
 bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values) {
@@ -306,23 +322,48 @@ bool forms_find_then(const struct form_text *text, struct slice line, struct sli
     return false;
 }
 
-bool forms_find(const struct forms *forms, struct slice message, struct form_match *match) {
+static void keep_match(const struct forms *forms, const struct place *place,
+                       const struct slice *values, struct form_match *match) {
+    match->form = forms->rows.forms[place->form];
+    match->text = place->text;
+    memcpy(match->values, values, sizeof match->values);
+}
+
+// A line that ends within one row may be a whole one of another, which then counts.
+static bool find(const struct forms *forms, struct slice message, bool kernel,
+                 struct form_match *match) {
     struct needle_walk walk = {0};
     struct slice values[PATTERN_NAMES_MAX];
-    uint32_t needle, best = UINT32_MAX;
-    size_t at;
+    uint32_t needle, best = UINT32_MAX, cut = UINT32_MAX;
+    size_t at, end = message.size;
     match->memo = (struct pattern_memo){0};
     for (int i = 0;
          i < CANDIDATES_MAX && needles_next(forms->needles, message, &walk, &needle, &at); i++) {
         const struct place *place = &forms->places[needle];
-        if (place->form >= best || !match_at(place->text, message, at, values, &match->memo))
+        const struct form *form = forms->rows.forms[place->form];
+        if (place->form >= best || (form->is_kernel && !kernel))
             continue;
-        best = place->form;
-        match->form = forms->rows.forms[best];
-        match->text = place->text;
-        memcpy(match->values, values, sizeof values);
+        if (match_at(place->text, message, at, values, &end, &match->memo)) {
+            best = place->form;
+            match->end = end;
+            keep_match(forms, place, values, match);
+        } else if (form->is_whole && match->memo.ran_out && best == UINT32_MAX &&
+                   place->form < cut) {
+            cut = place->form;
+            keep_match(forms, place, values, match);
+        }
     }
-    return best != UINT32_MAX;
+    match->is_cut = best == UINT32_MAX;
+    return best != UINT32_MAX || cut != UINT32_MAX;
+}
+
+bool forms_find(const struct forms *forms, struct slice message, struct form_match *match) {
+    return find(forms, message, true, match);
+}
+
+bool forms_find_of_programs(const struct forms *forms, struct slice message,
+                            struct form_match *match) {
+    return find(forms, message, false, match);
 }
 
 bool forms_search(const struct forms *forms, struct slice text, struct needle_walk *walk,

@@ -23,7 +23,10 @@ struct form_match {
     const struct form *form;
     const struct form_text *text;
     struct slice values[PATTERN_NAMES_MAX]; // in the message
-    struct pattern_memo memo;               // of forms_find: also when it found nothing
+    size_t end;                             // behind what the text matches, of the message
+    // The message ends within the text (of rows with `whole yes`); values are not all there.
+    bool is_cut;
+    struct pattern_memo memo; // of forms_find: also when it found nothing
 };
 // Whether a further line of a row has the text: like `text`, it may stand anywhere behind a word,
 // so that prefixes which nobody knows do not hide it. How far the line is indented says nothing.
@@ -32,6 +35,9 @@ bool forms_find_then(const struct form_text *text, struct slice line, struct sli
 // The first form that the message has; false: none. O(message), whatever the rows are: a bounded
 // number of candidates, pattern_steps_max() steps for all of them together. Any thread.
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match);
+// The same without the rows of the kernel's lines.
+bool forms_find_of_programs(const struct forms *forms, struct slice message,
+                            struct form_match *match);
 
 // The next place of the text at which something stands that a line must have to be read by a row,
 // or by a reader in C (literals.h); false: there is none. Begin with a walk of zeros; the places

@@ -62,15 +62,11 @@ const struct form_literal FORM_LITERALS[] = {
     HAS("tImpl("), // "SocketImpl("
     HAS("Timed "),
     HAS("Watchd"),
-    // launcher/summary.c, launcher/torchelastic.c
+    // launcher/summary.c, launcher/failures.c
     WITHIN("exitco"),
     HAS("Root C"),
     HAS("ssFail"), // ": ProcessFailure(local_rank="
     HAS("FAILED"),
-    HAS("Sendin"), // "Sending process "
-    HAS("h sign"), // " death signal"
-    HAS("o shut"), // "Unable to shutdown process"
-    HAS("mpts l"), // " attempts left; will restart"
     // slurm/slurm.c, slurm/sacct.c
     HAS("* STEP"),
     HAS("** JOB"),
@@ -119,55 +115,14 @@ const struct form_literal FORM_LITERALS[] = {
     // kernel_log/oom.c
     HAS("ice ch"), // "or sacrifice child"
     HAS("oom-ki"),
-    HAS("oom_re"),
-    // kernel_log/machine.c
-    HAS("soft l"), // "BUG: soft lockup"
-    HAS("to han"), // "BUG: unable to handle page fault", "Unable to handle kernel"
-    HAS("L poin"), // "BUG: kernel NULL pointer dereference"
-    HAS("l BUG "), // "kernel BUG at "
-    HAS("l pani"), // "Kernel panic"
-    HAS("O: rcu"), // "INFO: rcu_sched self-detected stall"
-    HAS("hard L"),
-    HAS("Oops: "),
-    HAS("locked"), // "task x blocked for more than", "blocked in I/O wait"
+    // kernel_log/machine.c, kernel_log/amdgpu.c
     HAS("ine Ch"), // "Machine Check"
-    HAS("ine ch"),
     HAS("re Err"), // "[Hardware Error]: "
-    HAS("EDAC M"),
-    // kernel_log/fault.c
-    HAS("egfaul"),
-    HAS("l prot"), // "general protection"
-    HAS("] trap"),
-    HAS("unhand"),
-    HAS("dumped"),
     // nvidia_smi/nvidia_smi.c
     HAS("GPU 00"), // "GPU 00000000:9B:00.0"
     HAS("<gpu i"),
     HAS("Timest"), // "Timestamp   : Thu Mar 14 20:46:07 2024"
     HAS("<times"),
-    // kernel_log/storage.c
-    HAS("r, dev"), // "I/O error, dev sda", "critical medium error, dev sda"
-    HAS("failur"), // "Disk failure on ", "Memory failure: ", "after reset failure"
-    HAS("(devic"), // "EXT4-fs error (device sda1)", "BTRFS critical (device sda)"
-    HAS("T4-fs "), // "EXT4-fs (sda1): Remounting"
-    HAS("eout, "), // "I/O 12 QID 3 timeout, aborting"
-    HAS("r is d"), // "controller is down; will reset"
-    HAS("ble pa"), // "no available path"
-    HAS("/O err"),
-    HAS("/O Err"),
-    HAS("orrupt"),
-    HAS("utting"), // "Shutting down filesystem"
-    HAS("n shut"), // "has been shut down"
-    HAS("nal er"), // "Internal error"
-    HAS("nfs: s"),
-    HAS("Lustre"),
-    // kernel_log/nic.c, kernel_log/amdgpu.c
-    HAS("WATCHD"),
-    HAS("C Link"), // "NIC Link is Down"
-    HAS("efinit"), // "link status definitely down"
-    HAS("mlx5_c"),
-    HAS("amdgpu"),
-    HAS("by GPU"), // "HW Exception by GPU node-1", "Memory access fault by GPU node-1"
     // the beginning of an entry of `journalctl -o export`, of a container's line that is a part
     HAS("URSOR="),
     HAS("out P "),

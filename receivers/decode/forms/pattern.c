@@ -76,6 +76,16 @@ static size_t word_end(struct slice text, size_t at, const struct pattern_part *
     return at;
 }
 
+// At most as long as the kernel keeps it, up to the last place where what comes next stands.
+static size_t thread_end(struct slice text, size_t at, const struct pattern_part *next) {
+    enum { NAME_MAX_SIZE = 15 };
+    size_t end = text.size - at < NAME_MAX_SIZE ? text.size : at + NAME_MAX_SIZE;
+    bool is_followed = next != NULL && next->type == PATTERN_LITERAL;
+    while (is_followed && end > at && !text_begins(text_from(text, end), next->literal))
+        end--;
+    return end;
+}
+
 static size_t without_end(struct slice text, size_t from, size_t end, char stop) {
     return end > from && text.data[end - 1] == stop ? end - 1 : end;
 }
@@ -165,6 +175,8 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
                                                                                               : at;
     case PATTERN_WORD:
         return word_end(text, at, next);
+    case PATTERN_THREAD:
+        return thread_end(text, at, next);
     case PATTERN_LITERAL:
     case PATTERN_BLANKS:
     case PATTERN_CHOICE:
@@ -200,6 +212,20 @@ size_t pattern_date_size(struct slice text, size_t at, struct pattern_memo *memo
         memo->date_size = date_size(text_from(text, at));
     }
     return memo->date_size;
+}
+
+// Whether the rest is the front of one of the things that the part takes: more may have followed.
+static bool is_front(const struct pattern_part *part, struct slice rest) {
+    if (rest.size == 0 || part->type == PATTERN_END)
+        return rest.size == 0;
+    if (part->type == PATTERN_LITERAL)
+        return text_begins(part->literal, rest);
+    if (part->type == PATTERN_SIGNAL)
+        return signal_is_front(rest);
+    for (uint16_t i = 0; part->type == PATTERN_CHOICE && i < part->count; i++)
+        if (text_begins(part->choices[i], rest))
+            return true;
+    return false;
 }
 
 // One part that is neither of type text nor an option.
@@ -241,6 +267,21 @@ static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at
     }
 }
 
+static bool match_one(struct match *match, uint32_t i, uint32_t end, size_t *at) {
+    size_t from = *at;
+    if (match_part(match, i, end, at))
+        return true;
+    match->memo->ran_out |= is_front(&match->pattern->parts[i], text_from(match->text, from));
+    return false;
+}
+
+// What was taken of an option that is not there.
+static void forget(struct match *match, uint32_t from, uint32_t end) {
+    for (uint32_t i = from; i < end; i++)
+        if (match->pattern->parts[i].name >= 0)
+            match->values[match->pattern->parts[i].name] = (struct slice){NULL, 0};
+}
+
 // Parts from..end, none of which is of type text.
 static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *at) {
     for (uint32_t i = from; i < end; i++) {
@@ -250,8 +291,10 @@ static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *
             uint32_t inner = i + 1 + part->count;
             if (match_run(match, i + 1, inner, &behind))
                 *at = behind;
+            else
+                forget(match, i + 1, inner);
             i = inner - 1;
-        } else if (!match_part(match, i, end, at)) {
+        } else if (!match_one(match, i, end, at)) {
             return false;
         }
     }
@@ -266,8 +309,10 @@ static bool find_run(struct match *match, uint32_t from, uint32_t end, size_t *a
             const char *found = text_position(text_from(match->text, place), first->literal);
             size_t to = found == NULL ? match->text.size : (size_t)(found - match->text.data);
             match->memo->steps += (to - place) / PATTERN_STEP_BYTES;
-            if (found == NULL)
+            if (found == NULL) {
+                match->memo->ran_out = true;
                 return false;
+            }
             place = to;
         }
         *behind = place;
@@ -300,6 +345,7 @@ bool pattern_match_again(const struct pattern *pattern, struct slice text, size_
     for (uint32_t i = 0; i < pattern->name_count; i++)
         values[i] = (struct slice){NULL, 0};
     size_t behind = at;
+    memo->ran_out = false;
     uint32_t i = run_end(pattern, 0);
     if (!match_run(&match, 0, i, &behind))
         return false;

@@ -92,6 +92,7 @@ struct pattern_memo {
     // PATTERN_STEP_BYTES that were looked at. Once there were pattern_steps_max() of them no
     // further place is tried: rows and lines that are made to take long take no longer than that.
     uint64_t steps;
+    bool ran_out; // the text ended within the pattern that was tried last, which it had so far
 };
 enum {
     PATTERN_STEP_BYTES = 16,

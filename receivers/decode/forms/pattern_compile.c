@@ -229,9 +229,9 @@ static bool take_parts(struct compiler *compiler) {
 // blank before and behind it, or holds one.
 static bool is_common(struct slice text) {
     static const char *const words[] = {
-        " Rank ",     " rank ",     " [rank",      " INFO ",    " info ",   " NVIDIA ",
-        " Worker ",   " worker ",   " kernel ",    " process ", " python ", " system ",
-        " Training ", " training ", " iteration ", " Epoch ",   " device "};
+        " Rank ",      " rank ",   " [rank",    " INFO ",   " info ",   " NVIDIA ",   " Worker ",
+        " worker ",    " kernel ", " process ", " python ", " system ", " Training ", " training ",
+        " iteration ", " Epoch ",  " device ",  " NETDEV ", " Memory ", " Kernel "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         struct slice padded = slice_of(words[i]), word = text_trim(padded);
         if (memmem(padded.data, padded.size, text.data, text.size) != NULL ||

@@ -15,5 +15,6 @@ PATTERN_TYPE(TIME, "time", "a date with a time of day, in any of the forms that 
 PATTERN_TYPE(CLOCK, "clock", "a time of day: 10:11:12, with a fraction perhaps")
 PATTERN_TYPE(UNIX, "unix", "seconds since 1970, with a fraction perhaps")
 PATTERN_TYPE(LIST, "list", "numbers with ',', '-' and blanks between them")
+PATTERN_TYPE(THREAD, "thread", "the name of a thread: at most 15 bytes, blanks among them perhaps, up to what stands behind the part in the row")
 PATTERN_TYPE(TEXT, "text", "anything, as little as possible; to the end of the line where nothing follows in the row")
 #undef PATTERN_TYPE

@@ -79,6 +79,7 @@ static const struct {
     {{"program", 7}, TARGET_PROGRAM, PATTERN_NAME},
     {{"writer", 6}, TARGET_WRITER, PATTERN_NAME},
     {{"time", 4}, TARGET_TIME, PATTERN_TIME},
+    {{"level", 5}, TARGET_LEVEL, PATTERN_NAME},
 };
 enum { PLACE_COUNT = sizeof PLACES / sizeof *PLACES };
 
@@ -96,7 +97,7 @@ static bool place_type_of(struct slice name, enum pattern_type *type, char *word
     else
         snprintf(words, size,
                  "'%.*s' is no name of a prefix: rank, local_rank, task, pid, host, pod, "
-                 "namespace, container, address, program, writer, time",
+                 "namespace, container, address, program, writer, time, level",
                  (int)name.size, name.data);
     return i < PLACE_COUNT;
 }
@@ -165,12 +166,15 @@ static bool end_row(struct reader *reader) {
     struct form *form = reader->form;
     if (form == NULL)
         return true;
-    bool is_form = !form->is_prefix && !form->is_envelope;
-    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE) ? "message"
-                          : !form->is_envelope && form->text_count == 0          ? "text"
-                          : is_form && form->kind == OBSERVATION_NONE            ? "kind"
-                          : form->sample_count == 0                              ? "sample"
-                                                                                 : NULL;
+    bool is_form = !form->is_prefix && !form->is_envelope && !form->is_meaning;
+    bool has_text = form->is_envelope || form->is_meaning || form->text_count > 0;
+    const char *missing = form->is_envelope && !has_target(form, TARGET_MESSAGE)        ? "message"
+                          : !has_text                                                   ? "text"
+                          : is_form && form->kind == OBSERVATION_NONE && !form->is_none ? "kind"
+                          : form->is_meaning && form->word_count == 0                   ? "says"
+                          : form->is_meaning && !form->says_role                        ? "role"
+                          : form->sample_count == 0                                     ? "sample"
+                                                                                        : NULL;
     if (missing == NULL)
         return true;
     reader->number = form->line;
@@ -209,6 +213,10 @@ static bool begin_row(struct reader *reader, struct slice rest, struct slice sor
     reader->form->is_builtin = reader->is_builtin;
     reader->form->is_prefix = is_prefix;
     reader->form->is_envelope = slice_equal(sort, SLICE("envelope"));
+    reader->form->is_meaning = slice_equal(sort, SLICE("meaning"));
+    if (reader->form->is_meaning && ++rows->meaning_count > FORM_MEANINGS_MAX &&
+        !reader->is_builtin)
+        return fail(reader, name.data, "more than %d meanings", FORM_MEANINGS_MAX);
     if (other != NULL) // read, and not used
         return true;
     if (rows->count == rows->capacity) {
@@ -254,15 +262,20 @@ static bool set_kind(struct reader *reader, struct slice value, enum observation
 }
 
 static bool read_role(struct reader *reader, struct slice value) {
+    reader->form->says_role = true;
+    if (reader->form->is_meaning && slice_equal(value, SLICE("unknown")))
+        return true;
     for (int i = 0; FORM_ROLES[i] != NULL; i++)
         if (slice_equal(slice_of(FORM_ROLES[i]), value)) {
             reader->form->role = value;
-            reader->form->is_report =
-                slice_equal(value, SLICE("report")) || slice_equal(value, SLICE("outside"));
+            reader->form->is_report = reader->form->is_report ||
+                                      slice_equal(value, SLICE("report")) ||
+                                      slice_equal(value, SLICE("outside"));
             return true;
         }
     return fail(reader, value.data,
-                "a role is own, lost_peer, waited, told, report, outside or caught");
+                "a role is own, lost_peer, waited, told, report, outside or caught%s",
+                reader->form->is_meaning ? ", or unknown" : "");
 }
 
 // "signal=9"
@@ -339,7 +352,14 @@ static bool read_text(struct reader *reader, struct slice value) {
     return add_text(reader, value, true);
 }
 
+// Whose lines belong together is known of programs only.
+static bool fail_of_one_line(struct reader *reader, const char *at) {
+    return fail(reader, at, "a row `from kernel` is of one line, and has no `then`");
+}
+
 static bool read_then(struct reader *reader, struct slice value) {
+    if (reader->form->is_kernel)
+        return fail_of_one_line(reader, value.data);
     return add_text(reader, value, false);
 }
 
@@ -373,12 +393,37 @@ static bool read_apart(struct reader *reader, struct slice value) {
 }
 
 static bool read_kind(struct reader *reader, struct slice value) {
-    return set_kind(reader, value, &reader->form->kind);
+    reader->form->is_none = slice_equal(value, SLICE("none"));
+    return reader->form->is_none || set_kind(reader, value, &reader->form->kind);
 }
 
 static bool read_where(struct reader *reader, struct slice value) {
-    reader->form->is_here = slice_equal(value, SLICE("here"));
-    return reader->form->is_here || fail(reader, value.data, "`where` has one value: here");
+    struct form *form = reader->form;
+    form->is_agent = slice_equal(value, SLICE("agent"));
+    form->is_here = form->is_agent || slice_equal(value, SLICE("here"));
+    form->is_report = true;
+    return form->is_here || slice_equal(value, SLICE("elsewhere")) ||
+           fail(reader, value.data, "`where` is here, elsewhere or agent");
+}
+
+static bool read_whole(struct reader *reader, struct slice value) {
+    reader->form->is_whole = slice_equal(value, SLICE("yes"));
+    return reader->form->is_whole || fail(reader, value.data, "`whole` is yes");
+}
+
+static bool read_from(struct reader *reader, struct slice value) {
+    reader->form->is_kernel = slice_equal(value, SLICE("kernel"));
+    if (reader->form->then_count > 0)
+        return fail_of_one_line(reader, value.data);
+    return reader->form->is_kernel || fail(reader, value.data, "`from` has one value: kernel");
+}
+
+static bool read_uptime(struct reader *reader, struct slice value) {
+    uint64_t seconds;
+    if (!text_number(value, 6, &seconds))
+        return fail(reader, value.data, "a number of seconds is needed");
+    reader->form->uptime_s = (uint32_t)seconds;
+    return true;
 }
 
 static bool read_above(struct reader *reader, struct slice value) {
@@ -434,6 +479,62 @@ static bool read_gives(struct reader *reader, struct slice value) {
     return last != NULL;
 }
 
+// -- meanings -------------------------------------------------------------------------------------
+
+uint64_t meaning_letters(struct slice text) {
+    uint64_t letters = 0;
+    for (size_t i = 0; i < text.size; i++)
+        letters |= UINT64_C(1) << (text.data[i] & 63);
+    return letters;
+}
+
+static bool add_word(struct reader *reader, struct form_word word) {
+    struct form *form = reader->form;
+    if (form->word_count == FORM_WORDS_MAX)
+        return fail(reader, word.text.data, "more than %d texts in a meaning", FORM_WORDS_MAX);
+    if (word.text.size == 0)
+        return fail(reader, reader->field.data, "`%.*s` says nothing", (int)reader->field.size,
+                    reader->field.data);
+    form->words = arena_enlarge(reader->rows->arena, form->words, form->word_count,
+                                form->word_count + 1, sizeof *form->words);
+    word.letters = meaning_letters(word.text);
+    form->words[form->word_count++] = word;
+    return true;
+}
+
+// "QuotaExceeded site.* *Timeout*"
+static bool read_type(struct reader *reader, struct slice value) {
+    while (value.size > 0) {
+        struct slice name = take_field(&value);
+        struct form_word word = {.of = WORD_OF_TYPE, .text = name};
+        word.ends = text_skip_char(&word.text, '*');
+        word.begins = word.text.size > 0 && word.text.data[word.text.size - 1] == '*';
+        word.text.size -= word.begins;
+        if (word.ends && !word.begins)
+            return fail(reader, name.data, "a type is a name, NAME* or *NAME*");
+        if (!add_word(reader, word))
+            return false;
+    }
+    return true;
+}
+
+static bool read_says(struct reader *reader, struct slice value) {
+    struct form_word word = {.of = WORD_OF_MESSAGE, .text = value};
+    word.begins = text_skip_char(&word.text, '^');
+    return add_word(reader, word);
+}
+
+static bool read_place(struct reader *reader, struct slice value) {
+    return add_word(reader, (struct form_word){.of = WORD_OF_PLACE, .text = value});
+}
+
+static bool read_of(struct reader *reader, struct slice value) {
+    bool is_abort = slice_equal(value, SLICE("abort"));
+    reader->form->scope = is_abort ? MEANING_ABORT : MEANING_EXCEPTION;
+    return is_abort || slice_equal(value, SLICE("exception")) ||
+           fail(reader, value.data, "`of` is exception or abort");
+}
+
 // -- envelopes ------------------------------------------------------------------------------------
 
 static const struct {
@@ -459,6 +560,10 @@ static const struct {
     {{"path", 4}, TARGET_PATH},
     {{"needs", 5}, TARGET_NEEDS},
     {{"list", 4}, TARGET_LIST},
+    {{"level", 5}, TARGET_LEVEL},
+    {{"trace", 5}, TARGET_TRACE},
+    {{"raised", 6}, TARGET_RAISED},
+    {{"reason", 6}, TARGET_REASON},
 };
 enum { KEY_FIELD_COUNT = sizeof KEY_FIELDS / sizeof *KEY_FIELDS };
 
@@ -482,6 +587,19 @@ static bool add_path(struct reader *reader, enum form_target target, struct slic
     return true;
 }
 
+static bool read_scale(struct reader *reader, struct slice value) {
+    static const struct slice names[] = {[SCALE_SYSLOG] = {"syslog", 6},
+                                         [SCALE_OTLP] = {"otlp", 4},
+                                         [SCALE_PINO] = {"pino", 4},
+                                         [SCALE_PYTHON] = {"python", 6}};
+    for (size_t i = SCALE_SYSLOG; i < sizeof names / sizeof *names; i++)
+        if (slice_equal(value, names[i])) {
+            reader->form->scale = (enum form_scale)i;
+            return true;
+        }
+    return fail(reader, value.data, "`scale` is syslog, otlp, pino or python");
+}
+
 // "host  labels.node_name labels.hostname"
 static bool read_key_field(struct reader *reader, struct slice value) {
     struct slice name = reader->field;
@@ -494,6 +612,8 @@ static bool read_key_field(struct reader *reader, struct slice value) {
         reader->form->has_blank = slice_equal(value, SLICE("yes"));
         return reader->form->has_blank || fail(reader, value.data, "`blank` is yes");
     }
+    if (slice_equal(name, SLICE("scale")))
+        return read_scale(reader, value);
     while (i < KEY_FIELD_COUNT && !slice_equal(KEY_FIELDS[i].name, name))
         i++;
     if (i == KEY_FIELD_COUNT)
@@ -501,7 +621,8 @@ static bool read_key_field(struct reader *reader, struct slice value) {
             reader, name.data,
             "'%.*s' is no field of an envelope: message, time, arrived, zone, host, pod, "
             "namespace, container, address, program, transport, writer, pid, rank, "
-            "local_rank, stream, part, path, blank, needs, list, source, sample, gives, not",
+            "local_rank, stream, part, path, level, scale, trace, raised, reason, blank, needs, "
+            "list, source, sample, gives, not",
             (int)name.size, name.data);
     while (value.size > 0)
         if (!add_path(reader, KEY_FIELDS[i].target, take_field(&value)))
@@ -511,8 +632,9 @@ static bool read_key_field(struct reader *reader, struct slice value) {
 
 // -- the fields of a row --------------------------------------------------------------------------
 
-enum { OF_FORM = 1, OF_PREFIX = 2, OF_ENVELOPE = 4, OF_TEXT = OF_FORM | OF_PREFIX };
-enum { OF_ALL = OF_TEXT | OF_ENVELOPE };
+enum { OF_FORM = 1, OF_PREFIX = 2, OF_ENVELOPE = 4, OF_MEANING = 8 };
+enum { OF_TEXT = OF_FORM | OF_PREFIX, OF_EVENT = OF_FORM | OF_MEANING };
+enum { OF_ALL = OF_TEXT | OF_ENVELOPE | OF_MEANING };
 
 static const struct {
     struct slice name;
@@ -521,25 +643,19 @@ static const struct {
 } FIELDS[] = {
 #define FIELD(rows, name)                                                                          \
     { {#name, sizeof(#name) - 1}, rows, read_##name }
-    FIELD(OF_TEXT, text),
-    FIELD(OF_PREFIX, again),
-    FIELD(OF_PREFIX, until),
-    FIELD(OF_PREFIX, escapes),
-    FIELD(OF_FORM, then),
-    FIELD(OF_FORM, becomes),
-    FIELD(OF_FORM, apart),
-    FIELD(OF_FORM, kind),
-    FIELD(OF_FORM, role),
-    FIELD(OF_FORM, where),
-    FIELD(OF_FORM, above),
-    FIELD(OF_FORM, cause),
-    FIELD(OF_FORM, set),
-    FIELD(OF_FORM, when),
-    FIELD(OF_ALL, source),
-    FIELD(OF_ALL, sample),
-    FIELD(OF_FORM, more),
-    FIELD(OF_ALL, gives),
-    {{"not", 3}, OF_ALL, read_not},
+    FIELD(OF_TEXT, text),    FIELD(OF_PREFIX, again),
+    FIELD(OF_PREFIX, until), FIELD(OF_PREFIX, escapes),
+    FIELD(OF_MEANING, of),   FIELD(OF_MEANING, type),
+    FIELD(OF_MEANING, says), FIELD(OF_MEANING, place),
+    FIELD(OF_FORM, then),    FIELD(OF_FORM, becomes),
+    FIELD(OF_FORM, apart),   FIELD(OF_FORM, kind),
+    FIELD(OF_EVENT, role),   FIELD(OF_FORM, where),
+    FIELD(OF_FORM, whole),   FIELD(OF_FORM, from),
+    FIELD(OF_FORM, uptime),  FIELD(OF_FORM, above),
+    FIELD(OF_EVENT, cause),  FIELD(OF_FORM, set),
+    FIELD(OF_FORM, when),    FIELD(OF_ALL, source),
+    FIELD(OF_ALL, sample),   FIELD(OF_EVENT, more),
+    FIELD(OF_ALL, gives),    {{"not", 3}, OF_ALL, read_not},
 #undef FIELD
 };
 enum { FIELD_COUNT = sizeof FIELDS / sizeof *FIELDS };
@@ -553,12 +669,17 @@ static bool no_field(struct reader *reader, unsigned rows) {
                                      size == 0 ? "" : ", ", FIELDS[i].name.data);
     assert(size < sizeof names);
     return fail(reader, reader->field.data, "'%.*s' is no field%s: %s", (int)reader->field.size,
-                reader->field.data, rows == OF_PREFIX ? " of a prefix" : "", names);
+                reader->field.data,
+                rows == OF_PREFIX    ? " of a prefix"
+                : rows == OF_MEANING ? " of a meaning"
+                                     : "",
+                names);
 }
 
 static bool read_field(struct reader *reader, struct slice value) {
     unsigned rows = reader->form->is_prefix     ? OF_PREFIX
                     : reader->form->is_envelope ? OF_ENVELOPE
+                    : reader->form->is_meaning  ? OF_MEANING
                                                 : OF_FORM;
     int i = 0;
     if (value.size == 0)
@@ -583,13 +704,14 @@ static bool read_line(struct reader *reader, struct slice line) {
     if (is_field)
         return read_field(reader, rest);
     if (slice_equal(word, SLICE("form")) || slice_equal(word, SLICE("prefix")) ||
-        slice_equal(word, SLICE("envelope")))
+        slice_equal(word, SLICE("envelope")) || slice_equal(word, SLICE("meaning")))
         return end_row(reader) && begin_row(reader, rest, word);
     if (slice_equal(word, SLICE("family"))) {
         reader->family = rest;
         return true;
     }
-    return fail(reader, word.data, "a row begins with `form`, `prefix`, `envelope` or `family`");
+    return fail(reader, word.data,
+                "a row begins with `form`, `prefix`, `envelope`, `meaning` or `family`");
 }
 
 void form_rows_begin(struct form_rows *rows, struct arena *arena) {

@@ -61,3 +61,10 @@ size_t signal_size(struct slice text) {
 int64_t signal_number(struct slice text) {
     return take_signal(&text);
 }
+
+bool signal_is_front(struct slice text) {
+    for (int i = 0; i < COUNT; i++)
+        if (text_begins(SIGNALS[i].words, text) || text_begins(SIGNALS[i].name, text))
+            return true;
+    return false;
+}

@@ -10,3 +10,5 @@
 size_t signal_size(struct slice text);
 // Its number; 0: it is none, or none that is known.
 int64_t signal_number(struct slice text);
+// Whether the text is the front of what a signal is called in words ("Segmentation fau").
+bool signal_is_front(struct slice text);

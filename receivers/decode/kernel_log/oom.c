@@ -226,23 +226,6 @@ enum read_result oom_read_killed(struct slice before, struct slice behind,
     return READ_EVENT;
 }
 
-// "reaped process 4711 (python3), now anon-rss:0kB, …".
-enum read_result oom_read_reaper(struct slice before, struct slice behind,
-                                 const struct frame *frame, struct reading *reading) {
-    struct slice name, rest;
-    uint64_t pid;
-    (void)before;
-    (void)frame;
-    if (!text_skip(&behind, SLICE("reaped process ")) ||
-        !text_take_number(&behind, 1, PID_DIGITS_MAX, &pid) || !text_skip(&behind, SLICE(" (")) ||
-        !words_find_last(behind, SLICE("), now "), &name, &rest))
-        return READ_OTHER;
-    reading_begin(reading, OBSERVATION_OOM_REAPED);
-    reading->needs_time = true;
-    words_set_process(name, (int64_t)pid, reading);
-    return READ_EVENT;
-}
-
 // -- kernels before 5.0: first whom, then that it was done ----------------------------------------
 
 static enum read_result read_announced(const struct frame *frame, struct slice message,

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-enum { LETTERS = 128, PID_DIGITS_MAX = 10 };
+enum { LETTERS = 128 };
 
 static bool in_word(char c) {
     return text_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -95,16 +95,6 @@ bool words_find_last(struct slice text, struct slice wanted, struct slice *befor
 
 bool words_ends(struct slice text, struct slice end) {
     return text.size >= end.size && text_begins(text_from(text, text.size - end.size), end);
-}
-
-bool words_split_pid(struct slice text, char mark, struct slice *name, int64_t *pid) {
-    struct slice number;
-    uint64_t value;
-    if (!words_find_last(text, (struct slice){&mark, 1}, name, &number) || name->size == 0 ||
-        !text_number(number, PID_DIGITS_MAX, &value))
-        return false;
-    *pid = (int64_t)value;
-    return true;
 }
 
 void words_set_process(struct slice name, int64_t pid, struct reading *reading) {

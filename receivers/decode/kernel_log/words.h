@@ -44,7 +44,5 @@ bool words_find_last(struct slice text, struct slice wanted, struct slice *befor
 // What stands before and behind the first one.
 bool words_find(struct slice text, struct slice wanted, struct slice *before, struct slice *behind);
 bool words_ends(struct slice text, struct slice end);
-// A process's number behind its name, "name:4711" or "name[4711", split at the last `mark`.
-bool words_split_pid(struct slice text, char mark, struct slice *name, int64_t *pid);
 // Sets FACT_PROCESS and FACT_PID.
 void words_set_process(struct slice name, int64_t pid, struct reading *reading);

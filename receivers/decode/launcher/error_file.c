@@ -13,7 +13,7 @@
 #include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/tagged_keys.h"
 #include "receivers/decode/json/text.h"
-#include "receivers/decode/launcher/torchelastic.h"
+#include "receivers/decode/launcher/summary.h"
 #include "receivers/decode/line/frame.h"
 #include "receivers/decode/line/reading.h"
 
@@ -96,8 +96,9 @@ static uint64_t time_of(const struct token *token) {
     return seconds * 1000000000;
 }
 
-static void set_exception(struct slice text, struct arena *arena, const struct token *stack,
+static void set_exception(struct slice text, const struct forms *forms, const struct token *stack,
                           struct reading *reading) {
+    struct arena *arena = reading->arena;
     struct traceback traceback;
     struct raised raised;
     if (!traceback_raised(text_until(text, '\n'), true, &raised)) {
@@ -105,7 +106,7 @@ static void set_exception(struct slice text, struct arena *arena, const struct t
         return;
     }
     traceback_read(text, &traceback);
-    exception_facts(traceback.count > 0 ? &traceback.reason : &raised, reading);
+    exception_facts(forms, traceback.count > 0 ? &traceback.reason : &raised, reading);
     exception_last(&traceback, reading);
     if (stack->kind != TOKEN_STRING)
         return;
@@ -116,13 +117,13 @@ static void set_exception(struct slice text, struct arena *arena, const struct t
 }
 
 static void set_facts(struct slice path, const struct token *slots, const struct token *message,
-                      struct arena *arena, struct reading *reading) {
+                      const struct forms *forms, struct reading *reading) {
     struct place place = place_of(path);
     uint64_t time_ns = time_of(&slots[SLOT_TIME]);
     reading_begin(reading, OBSERVATION_ERROR_FILE);
     reading->time_ns = time_ns != 0 ? time_ns : time_of(&slots[SLOT_OUTER_TIME]);
     reading->slack_ns = 1000000000;
-    set_exception(token_decode(message, arena), arena, &slots[SLOT_STACK], reading);
+    set_exception(token_decode(message, reading->arena), forms, &slots[SLOT_STACK], reading);
     if (slots[SLOT_CODE].kind == TOKEN_INTEGER && slots[SLOT_CODE].integer >= -64 &&
         slots[SLOT_CODE].integer <= 255)
         launcher_set_exit(slots[SLOT_CODE].integer, reading);
@@ -174,7 +175,7 @@ static enum decode_category read_document(struct slice document, struct slice pa
     if (message->kind != TOKEN_STRING)
         return DECODE_NOTHING;
     struct reading reading = {.arena = arena};
-    set_facts(path, slots, message, arena, &reading);
+    set_facts(path, slots, message, input->forms, &reading);
     frame->message = token_decode(message, arena);
     event->lines = 1;
     return reading_finish(&reading, frame, input, frame->message, event, fault);

@@ -10,12 +10,29 @@
 #include "pipeline/model/event.h"
 #include "receivers/decode/app_log/exception.h"
 #include "receivers/decode/app_log/traceback.h"
-#include "receivers/decode/launcher/torchelastic.h"
 #include "receivers/decode/line/reading.h"
 
 #include <assert.h>
 
 enum { INDENT = 2 };
+
+bool launcher_number(struct slice *text, int64_t *number) {
+    struct slice rest = *text;
+    bool negative = text_skip_char(&rest, '-');
+    uint64_t value;
+    if (!text_take_number(&rest, 1, 18, &value))
+        return false;
+    *number = negative ? -(int64_t)value : (int64_t)value;
+    *text = rest;
+    return true;
+}
+
+void launcher_set_exit(int64_t code, struct reading *reading) {
+    if (code < 0)
+        reading_number(reading, FACT_SIGNAL, -code);
+    else
+        reading_number(reading, FACT_EXIT_CODE, code);
+}
 
 // "[0]:", alone on the line.
 static bool is_number(struct slice line) {
@@ -130,12 +147,12 @@ static struct slice without_indent(struct slice text, struct arena *arena) {
     return copy;
 }
 
-static void read_traceback(struct slice text, struct reading *reading) {
+static void read_traceback(struct slice text, const struct forms *forms, struct reading *reading) {
     struct traceback traceback;
     traceback_read(without_indent(text, reading->arena), &traceback);
     if (traceback.count == 0)
         return;
-    exception_facts(&traceback.reason, reading);
+    exception_facts(forms, &traceback.reason, reading);
     exception_last(&traceback, reading);
     struct slice place = traceback_place_text(traceback.reason.place, reading->arena);
     if (place.data != NULL)
@@ -143,13 +160,13 @@ static void read_traceback(struct slice text, struct reading *reading) {
 }
 
 // How many of the fields were there.
-static unsigned read_fields(struct slice text, struct reading *reading) {
+static unsigned read_fields(struct slice text, const struct forms *forms, struct reading *reading) {
     unsigned found = 0;
     while (text.size > 0) {
         struct slice value, rest = text, line = text_take_line(&text);
         if (value_of(line, SLICE("traceback"), &value)) {
             rest = text_from(rest, (size_t)(value.data - rest.data));
-            read_traceback(rest, reading);
+            read_traceback(rest, forms, reading);
             return found + 1;
         }
         for (size_t i = 0; i < FIELD_COUNT; i++) {
@@ -173,7 +190,7 @@ static enum read_result finish_failure(struct slice text, bool cut, const struct
     reading_begin(reading, OBSERVATION_LAUNCHER_SUMMARY);
     reading->no_rank = true;
     reading_yes_no(reading, FACT_FIRST, text_begins(frame->before, SLICE("Root Cause (first")));
-    unsigned found = read_fields(text, reading);
+    unsigned found = read_fields(text, frame->forms, reading);
     if (found == 0)
         return READ_OTHER;
     if (found <= FIELD_COUNT)

@@ -6,3 +6,7 @@
 #include "receivers/decode/line/reader.h"
 
 extern const struct line_reader READER_SUMMARY;
+// "-9": a signal; else an exit code.
+void launcher_set_exit(int64_t code, struct reading *reading);
+// A whole number with its sign.
+bool launcher_number(struct slice *text, int64_t *number);

@@ -9,6 +9,7 @@
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/text.h"
+#include "receivers/decode/line/level.h"
 #include "receivers/decode/line/place.h"
 #include "receivers/decode/line/transport.h"
 #include "receivers/decode/line/writer.h"
@@ -156,6 +157,58 @@ static void set_times(struct peel *peel, const struct envelope *envelope, struct
         peel->frame->observed_ns = arrived_ns;
 }
 
+// "ValueError: bad shard"; empty: not said.
+static struct slice raised_of(const struct envelope *envelope, struct arena *arena) {
+    struct slice type = text_of(envelope, TARGET_RAISED, arena);
+    struct slice reason = text_of(envelope, TARGET_REASON, arena);
+    if (!is_name(type))
+        return (struct slice){NULL, 0};
+    return slice_of(arena_format(arena, "%.*s: %.*s", (int)type.size, type.data, (int)reason.size,
+                                 reason.data == NULL ? "" : reason.data));
+}
+
+static struct slice trace_of(const struct envelope *envelope, struct arena *arena) {
+    struct token value;
+    bool is_text = envelope_value(envelope, TARGET_TRACE, &value) && value.kind == TOKEN_STRING;
+    return is_text ? token_decode(&value, arena) : (struct slice){NULL, 0};
+}
+
+static bool holds(struct slice text, struct slice part) {
+    return part.size == 0 ||
+           (text.size > 0 && memmem(text.data, text.size, part.data, part.size) != NULL);
+}
+
+// What a logger keeps of an exception beside the message stands on lines of its own behind it. ECS
+// has the places without what Python writes above and below them.
+static void add_raised(struct peel *peel, const struct envelope *envelope, struct arena *arena) {
+    struct slice message = text_trim(peel->text);
+    struct slice trace = trace_of(envelope, arena), raised = raised_of(envelope, arena);
+    bool has_trace = text_trim(trace).size > 0 && !holds(message, text_trim(trace));
+    bool is_bare = has_trace && text_begins(trace, SLICE("  File \""));
+    const struct slice parts[] = {
+        message,
+        is_bare ? SLICE("\nTraceback (most recent call last):") : SLICE(""),
+        has_trace ? SLICE("\n") : SLICE(""),
+        has_trace ? trace : SLICE(""),
+        holds(message, raised) || holds(trace, raised) ? SLICE("") : SLICE("\n"),
+        holds(message, raised) || holds(trace, raised) ? SLICE("") : raised,
+    };
+    enum { PARTS = sizeof parts / sizeof *parts };
+    size_t size = 0;
+    for (int i = 0; i < PARTS; i++)
+        size += parts[i].size;
+    if (size == message.size)
+        return;
+    char *text = arena_take(arena, size);
+    size = 0;
+    for (int i = 0; i < PARTS; i++) {
+        if (parts[i].size > 0)
+            memcpy(text + size, parts[i].data, parts[i].size);
+        size += parts[i].size;
+    }
+    peel->text = (struct slice){text, size};
+}
+
 bool carrier_set(struct peel *peel, const struct envelope *envelope, struct arena *arena) {
     struct token message;
     if (!envelope_value(envelope, TARGET_MESSAGE, &message))
@@ -171,6 +224,11 @@ bool carrier_set(struct peel *peel, const struct envelope *envelope, struct aren
                                                : token_slice(&message);
     if (envelope->form->has_blank)
         peel_blank(peel);
+    enum frame_level level =
+        level_of_text(text_of(envelope, TARGET_LEVEL, arena), envelope->form->scale);
+    if (level != LEVEL_NOT_SAID)
+        peel->frame->level = level;
+    add_raised(peel, envelope, arena);
     return true;
 }
 

@@ -17,16 +17,20 @@ enum frame_origin {
     ORIGIN_PROGRAM, // another program's line of syslog or the journal: never the kernel's words
 };
 
+// How grave the writer's logger says that a line is.
+enum frame_level { LEVEL_NOT_SAID, LEVEL_BELOW_ERROR, LEVEL_ERROR };
+
 struct forms;
 
 struct frame {
     struct slice message; // data NULL: the line holds none (context of a transport)
     enum frame_origin origin;
-    struct slice program; // of syslog or the journal; data NULL: not said
-    struct slice raw;     // what was held and makes up the frame; data NULL: it is the line itself
-    uint64_t position;    // first of the lines that it was made of
-    uint32_t lines;       // how many
-    bool truncated;       // the input ended inside the line
+    enum frame_level level; // beside the message, in an object that holds it
+    struct slice program;   // of syslog or the journal; data NULL: not said
+    struct slice raw;  // what was held and makes up the frame; data NULL: it is the line itself
+    uint64_t position; // first of the lines that it was made of
+    uint32_t lines;    // how many
+    bool truncated;    // the input ended inside the line
     // When. Nothing usable is no fault of a line that says nothing of interest.
     uint64_t time_ns;                // Unix; 0: not said, or not usable
     uint64_t slack_ns;               // the true time lies in [time_ns, time_ns + slack_ns)

@@ -10,6 +10,7 @@
 #include "base/text/cut.h"
 #include "receivers/decode/forms/forms.h"
 #include "receivers/decode/forms/needles.h"
+#include "receivers/decode/forms/rows.h"
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/line/carrier.h"
@@ -26,6 +27,8 @@
 enum {
     PEELS_MAX = 16,
     OBJECTS_MAX = 4,          // JSON objects one in another
+    CARRIERS_SEEN = 4,        // kinds of objects that are remembered
+    CARRIER_BEGIN_MAX = 48,   // bytes of how they begin
     STREAMS = 3,              // not said, stdout, stderr
     PARTS_MAX = 16 << 20,     // bytes of parts that are held, of all streams
     RECORD_LINES_MAX = 64,    // lines of one record that are frames of their own
@@ -62,6 +65,13 @@ struct listed {
     struct envelope envelope;
     struct frame frame; // as it was in front of the envelope
     struct peel peel;
+};
+
+// How objects of the log begin that a row knew.
+struct carrier_seen {
+    const struct form *form;
+    uint32_t size;
+    char begin[CARRIER_BEGIN_MAX]; // up to the colon behind the first key
 };
 
 // What frame_next gives, in this order.
@@ -103,6 +113,8 @@ struct frame_reader {
     bool overwrite;
     uint32_t more_count;
     struct listed *listed; // NULL until one comes
+    struct carrier_seen carriers[CARRIERS_SEEN];
+    uint32_t carrier_count;
     // The line that ended what was held.
     bool has_after;
     struct slice after;
@@ -348,6 +360,8 @@ static void set_record(const struct journal_record *record, struct peel *peel,
         frame->program = record->program;
     if (record->origin != ORIGIN_UNKNOWN)
         frame->origin = record->origin;
+    if (record->level != LEVEL_NOT_SAID)
+        frame->level = record->level;
     peel->kernel = record->origin == ORIGIN_KERNEL;
     if (record->has_boot) {
         peel->has_uptime = true;
@@ -383,6 +397,63 @@ static void list_lines(struct frame_reader *reader, const struct peel *peel,
         .active = true, .envelope = *envelope, .frame = *peel->frame, .peel = *peel};
 }
 
+// How the object begins; empty: with too long a key.
+static struct slice carrier_begin(struct slice object) {
+    if (object.size > CARRIER_BEGIN_MAX)
+        object.size = CARRIER_BEGIN_MAX;
+    const char *colon = object.size == 0 ? NULL : memchr(object.data, ':', object.size);
+    return (struct slice){object.data, colon == NULL ? 0 : (size_t)(colon - object.data) + 1};
+}
+
+static bool begins_as(const struct carrier_seen *seen, struct slice begin) {
+    return seen->size == begin.size && memcmp(seen->begin, begin.data, begin.size) == 0;
+}
+
+static void learn_carrier(struct frame_reader *reader, struct slice object,
+                          const struct form *form) {
+    struct slice begin = carrier_begin(object);
+    bool known = begin.size == 0 || reader->carrier_count == CARRIERS_SEEN;
+    for (uint32_t i = 0; i < reader->carrier_count && !known; i++)
+        known = reader->carriers[i].form == form && begins_as(&reader->carriers[i], begin);
+    if (known)
+        return;
+    struct carrier_seen *seen = &reader->carriers[reader->carrier_count++];
+    seen->form = form;
+    seen->size = (uint32_t)begin.size;
+    memcpy(seen->begin, begin.data, begin.size);
+}
+
+// Whether a key of the row's is there, by the last of its parts: "pod_name\":".
+static bool has_key(struct slice object, struct slice path) {
+    const char *dot = memrchr(path.data, '.', path.size);
+    struct slice name = dot == NULL ? path : text_from(path, (size_t)(dot - path.data) + 1);
+    for (struct slice behind = object; text_find(behind, name, &behind);)
+        if (text_begins(behind, SLICE("\":")) || text_begins(behind, SLICE("\" :")))
+            return true;
+    return false;
+}
+
+static bool has_needs(struct slice object, const struct form *form) {
+    bool needs = false;
+    for (uint32_t i = 0; i < form->path_count; i++) {
+        if (form->paths[i].target != TARGET_NEEDS)
+            continue;
+        needs = true;
+        if (!has_key(object, form->paths[i].path))
+            return false;
+    }
+    return needs;
+}
+
+bool frame_knows_object(const struct frame_reader *reader, struct slice line) {
+    text_skip_blanks(&line);
+    struct slice begin = carrier_begin(line);
+    for (uint32_t i = 0; i < reader->carrier_count && begin.size > 0; i++)
+        if (begins_as(&reader->carriers[i], begin) && has_needs(line, reader->carriers[i].form))
+            return true;
+    return false;
+}
+
 // An object that some row knows. One with a message that none does is told, but not in what else is
 // text: programs write objects of their own.
 static enum frame_step peel_envelope(struct frame_reader *reader, struct peel *peel,
@@ -399,6 +470,8 @@ static enum frame_step peel_envelope(struct frame_reader *reader, struct peel *p
     }
     if (envelope.form == NULL)
         return FRAME_END;
+    if (!is_inner)
+        learn_carrier(reader, peel->text, envelope.form);
     if (envelope.lists > 0) {
         if (reader->listed != NULL && reader->listed->active)
             return FRAME_NOTHING;

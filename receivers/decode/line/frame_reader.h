@@ -17,6 +17,9 @@ struct frame_reader;
 // Whether lines say all by themselves, and none is read with those before it: not in records of
 // several lines, nor while parts are held.
 bool frame_is_of_lines(const struct frame_reader *reader);
+// Whether the object is one of those of which the log is full: its first key, and the keys by which
+// a row of envelopes knew lines before it. O(line), without parsing it.
+bool frame_knows_object(const struct frame_reader *reader, struct slice line);
 // Whether it is still to be seen what numbers in front of lines are ("12: ").
 bool frame_learns_labels(const struct frame_reader *reader);
 // `reader` knows of the log what `other` does, and holds nothing; both are of the same source.

@@ -22,6 +22,7 @@ struct block {
     uint32_t passed;                  // lines since the last message that were others'
     bool finished;
     bool cut;
+    bool bare; // only its first line names the writer
     char *text;
     uint32_t size, capacity;
     // Where each message stood; only for readers with `next`.
@@ -139,10 +140,18 @@ static void take(struct gather *gather, struct block *block, const struct frame 
         end(gather, block, true);
 }
 
+// Whether only its first line names the writer: the second stands directly behind it, and does not.
+static bool is_bare(const struct block *block, const struct frame *frame) {
+    const struct frame *first = &block->frame;
+    return block->bare || (block->reader->bare && block->count == 1 && first->key != frame->key &&
+                           first->position + block->lines == frame->position);
+}
+
 static bool may_take(const struct block *block, const struct frame *frame) {
     if (block->reader == NULL || block->finished)
         return false;
-    bool unmarked = block->reader->unmarked && frame->key == frame->around;
+    bool unmarked =
+        frame->key == frame->around && (block->reader->unmarked || is_bare(block, frame));
     return block->frame.key == frame->key || (unmarked && block->frame.around == frame->around);
 }
 
@@ -168,6 +177,7 @@ bool gather_takes(struct gather *gather, const struct frame *frame) {
             continue;
         }
         gather->latest = place;
+        block->bare = is_bare(block, frame);
         take(gather, block, frame, step == BLOCK_LAST);
         return true;
     }
@@ -213,7 +223,7 @@ static struct block *begin(struct gather *gather, const struct line_reader *read
     block->size = block->count = block->passed = block->who_used = block->read = block->read_size =
         0;
     block->walk = (struct block_walk){0};
-    block->finished = block->cut = false;
+    block->finished = block->cut = block->bare = false;
     gather->open++;
     struct slice *texts[] = {&block->frame.host,      &block->frame.pod,
                              &block->frame.namespace, &block->frame.unit_uid,

@@ -23,6 +23,18 @@ static size_t head_of_beginning(struct slice line) {
     return memcmp(line.data + size, BEGINNING.data, BEGINNING.size) == 0 ? size : 0;
 }
 
+// The same of a place in a traceback whose beginning was cut off: "HEAD  File "a.py", line 3, in
+// f".
+static size_t head_of_place(struct slice line) {
+    static const struct slice place = {"  File \"", 8};
+    struct slice behind, rest;
+    if (line.size == 0 || line.data[0] == ' ' || line.data[0] == '\t' ||
+        !text_find(line, place, &behind) || !text_find(behind, SLICE("\", line "), &rest))
+        return 0;
+    size_t size = (size_t)(behind.data - line.data) - place.size;
+    return size <= HEAD_SIZE_MAX ? size : 0;
+}
+
 // How much of the line has the shape of the head; 0: it begins otherwise.
 static size_t same_shape(struct slice head, struct slice line) {
     size_t size;
@@ -66,8 +78,7 @@ static void name_writer(struct peel *peel, struct slice head) {
     peel_named(peel, (struct slice){(const char *)&hash, sizeof hash}, "head");
 }
 
-// "rank 3", "rank=3", "Rank3" in the head; that of a process group or of a node is another number.
-static bool find_rank(struct slice head, uint64_t *rank) {
+bool head_rank(struct slice head, uint64_t *rank) {
     struct slice rest = head;
     if (memmem(head.data, head.size, "[PG ", 4) != NULL)
         return false;
@@ -113,9 +124,13 @@ void head_peel(struct peel *peel, struct head_seen *seen) {
         size = learn(seen, line, size);
     else if (seen->size > 0)
         size = take_off(peel, seen);
+    if (size == 0 && head_of_place(line) > 0) {
+        learn(seen, line, head_of_place(line));
+        size = take_off(peel, seen);
+    }
     if (size > 0 && seen->names)
         name_writer(peel, (struct slice){line.data, size});
     if (size > 0 && peel->frame->rank == RANK_NONE &&
-        find_rank((struct slice){line.data, size}, &rank))
+        head_rank((struct slice){line.data, size}, &rank))
         peel->frame->rank = (int32_t)rank;
 }

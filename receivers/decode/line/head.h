@@ -2,7 +2,8 @@
 // What stands in front of the lines of a traceback and is no prefix that a row knows: a program's
 // logger, or a launcher of a site's own, put it before each line.
 //
-// The line that begins a traceback ends in words of its own, so all before them is a head. A line
+// The line that begins a traceback ends in words of its own, and a place in one begins with words
+// of its own, so all before them is a head. A line
 // that begins with a head of the same shape (equal but for its numbers) has one, too.
 #pragma once
 
@@ -22,3 +23,5 @@ struct head_seen {
 // with such a head on it names the writer, without the time that stands in it; a rank that stands
 // in it is the writer's. O(HEAD_SIZE_MAX)
 void head_peel(struct peel *peel, struct head_seen *seen);
+// "rank 3", "rank=3", "Rank3" in a head; that of a process group or of a node is another number.
+bool head_rank(struct slice head, uint64_t *rank);

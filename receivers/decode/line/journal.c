@@ -9,6 +9,7 @@
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/text.h"
+#include "receivers/decode/line/level.h"
 
 #include <assert.h>
 
@@ -18,6 +19,8 @@ enum field {
     FIELD_HOST,
     FIELD_TRANSPORT,
     FIELD_PROGRAM,
+    FIELD_PRIORITY,
+    FIELD_CONTAINER,
     FIELD_LOG, // the following three are Docker's
     FIELD_STREAM,
     FIELD_DOCKER_TIME,
@@ -30,6 +33,8 @@ static const struct slice FIELDS[FIELD_COUNT] = {
     [FIELD_HOST] = {"_HOSTNAME", 9},
     [FIELD_TRANSPORT] = {"_TRANSPORT", 10},
     [FIELD_PROGRAM] = {"SYSLOG_IDENTIFIER", 17},
+    [FIELD_PRIORITY] = {"PRIORITY", 8},
+    [FIELD_CONTAINER] = {"CONTAINER_ID", 12},
     [FIELD_LOG] = {"log", 3},
     [FIELD_STREAM] = {"stream", 6},
     [FIELD_DOCKER_TIME] = {"time", 4},
@@ -238,6 +243,9 @@ static void set_member(enum field field, struct slice text, struct journal_recor
     case FIELD_TRANSPORT:
         set_origin(&record->origin, text);
         break;
+    case FIELD_PRIORITY:
+        record->level = level_of_text(text, SCALE_SYSLOG);
+        break;
     case FIELD_LOG:
         record->message = text;
         record->is_container = true;
@@ -288,7 +296,7 @@ enum decode_category journal_json_read(struct slice line, struct arena *arena,
     struct json_members members = {.first = true};
     struct json_fault json;
     struct token key, value;
-    bool known = false, other = false, said = false;
+    bool known = false, other = false, said = false, by_stream = false;
     const char *end = line.data + line.size;
     const char *at = json_skip_space(line.data, end);
     *record = (struct journal_record){.lines = 1};
@@ -300,6 +308,9 @@ enum decode_category journal_json_read(struct slice line, struct arena *arena,
             continue;
         }
         said = said || field == FIELD_MESSAGE;
+        by_stream =
+            by_stream || field == FIELD_CONTAINER ||
+            (field == FIELD_TRANSPORT && value.size == 6 && memcmp(value.text, "stdout", 6) == 0);
         known = known || field == FIELD_MESSAGE || field == FIELD_TIME || field == FIELD_LOG;
         enum decode_category category = take_member(field, &value, arena, record, fault);
         if (category != DECODE_OK)
@@ -308,6 +319,8 @@ enum decode_category journal_json_read(struct slice line, struct arena *arena,
     at = json_read_end(at, end, &json);
     if (at == NULL)
         return fault_json(fault, line, &json);
+    if (by_stream) // the priority is that of stdout or stderr
+        record->level = LEVEL_NOT_SAID;
     // Other carriers have a "log" or a "MESSAGE", too (rows/envelopes.forms).
     if (!known || (record->is_container && (other || record->time_ns == 0)) ||
         (!record->is_container && (record->time_ns == 0 || !said)))

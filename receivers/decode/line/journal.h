@@ -20,6 +20,7 @@ enum { JOURNAL_MESSAGE_MAX = 4096, JOURNAL_HOST_MAX = 256, JOURNAL_KEY_MAX = 32 
 struct journal_record {
     struct slice message, host, program;
     enum frame_origin origin;
+    enum frame_level level;
     uint64_t time_ns; // 0: not said
     uint64_t boot_us; // where `has_boot`
     bool has_boot;

@@ -3,6 +3,7 @@
 
 #include "base/text/cut.h"
 #include "receivers/decode/forms/rows.h"
+#include "receivers/decode/line/level.h"
 #include "receivers/decode/line/transport.h"
 #include "receivers/decode/line/writer.h"
 
@@ -117,6 +118,9 @@ static bool set_value(struct peel *peel, enum form_target target, struct slice v
         break;
     case TARGET_TIME:
         return transport_set_time(peel, value);
+    case TARGET_LEVEL:
+        frame->level = level_of_text(value, SCALE_NONE);
+        return true;
     default: // of forms and of envelopes
         return false;
     }

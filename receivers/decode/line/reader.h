@@ -29,6 +29,9 @@ struct line_reader {
     // Only the first line of its reports has "[rank3]:" in front: lines of the same origin without
     // one are offered to `more` as well.
     bool unmarked;
+    // The same where already the second line, directly behind the first, has none: loggers put
+    // their prefix in front of the first line of a message alone.
+    bool bare;
     // How many lines of somebody else may stand in a row within a report; 0: GATHER_PASSED_MAX.
     uint32_t passes;
     // Never reads beyond the message; linear in its size.

@@ -205,7 +205,9 @@ static enum decode_category set_time(const struct reading *reading, const struct
         return DECODE_OK;
     }
     enum decode_category why = frame->time_fault;
-    if ((reading->needs_time && why == DECODE_OK) || input->observed_ns == 0)
+    // Who hands over a whole file asks about what stands in it, whenever that was.
+    bool needs_time = reading->needs_time && !(input->is_file && input->ends);
+    if ((needs_time && why == DECODE_OK) || input->observed_ns == 0)
         why = DECODE_MISSING_TIMESTAMP;
     if (why != DECODE_OK && (reading->needs_time || why != DECODE_MISSING_TIMESTAMP))
         return fault_set(fault, why, SLICE(""), "%s",
@@ -215,7 +217,8 @@ static enum decode_category set_time(const struct reading *reading, const struct
         return fault_set(fault, DECODE_MISSING_TIMESTAMP, SLICE(""),
                          "the line has no timestamp, and when it was written is not known");
     event->timeless = true;
-    event->time_ns = input->observed_ns;
+    // What machines say is kept in the order in which it stands there.
+    event->time_ns = input->observed_ns + (reading->needs_time ? frame->position : 0);
     event->time_of = input->is_file ? TIME_OF_FILE : TIME_OF_RECEIPT;
     if (frame->after_ns != 0) {
         event->time_ns = frame->after_ns;

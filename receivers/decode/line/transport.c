@@ -22,6 +22,8 @@ enum {
 static const uint64_t SECOND_NS = 1000000000;
 static const uint64_t MINUTE_NS = 60 * UINT64_C(1000000000);
 
+static bool peel_transport(struct peel *peel);
+
 static bool take_number(struct slice *text, uint64_t *value) {
     return text_take_number(text, 1, NUMBER_DIGITS_MAX, value);
 }
@@ -133,6 +135,11 @@ static void note_uptime(struct line_clock *clock, uint64_t since_boot_us, uint64
     clock->paired_ns = same ? clock->boot_ns : boot_ns;
 }
 
+// … of which no line need say when it was written: its own time will do.
+static bool is_whole_file(const struct line_clock *clock) {
+    return clock->is_file && clock->ends;
+}
+
 void transport_settle_time(struct peel *peel) {
     struct frame *frame = peel->frame;
     struct line_clock *clock = peel->clock;
@@ -158,6 +165,8 @@ void transport_settle_time(struct peel *peel) {
         set_fault(peel, DECODE_MISSING_TIMESTAMP,
                   "only the time since boot, and it is not known when that was: set boot_time, or "
                   "use `dmesg --time-format iso` or `journalctl -k -o json`");
+    else if (is_whole_file(clock))
+        return;
     else if (peel->tells == TELLS_DISTANCE)
         set_fault(peel, DECODE_MISSING_TIMESTAMP,
                   "only how long after the line before it came: use `dmesg --time-format iso` or "
@@ -487,7 +496,7 @@ static bool take_since_minute(struct peel *peel) {
                       time_ns <= INT64_MAX;
     if (clock->anchored)
         set_time(peel, time_ns, MINUTE_NS);
-    else
+    else if (!is_whole_file(clock))
         set_fault(peel, DECODE_MISSING_TIMESTAMP,
                   "only how long after the line before it came, and no line before names a minute: "
                   "use `dmesg --time-format iso` or `journalctl -k -o json`");
@@ -637,7 +646,8 @@ static bool take_syslog(struct peel *peel) {
     struct log_date date;
     if (!log_date_take_syslog(&rest, &date) || !text_skip_char(&rest, ' '))
         return false;
-    bool said = take_host_and_tag(peel, &rest, TAG_ANY);
+    bool kernel = text_begins(rest, SLICE("kernel: ")); // of `journalctl --no-hostname`
+    bool said = kernel || take_host_and_tag(peel, &rest, TAG_ANY);
     if (!said && date.month == 0)
         return false;
     set_date(peel, &date, 0);
@@ -674,9 +684,47 @@ static bool take_kernel_word(struct peel *peel) {
     return true;
 }
 
+// "> ", of what a mail or a comment quotes.
+static bool take_quote(struct peel *peel) {
+    struct slice rest = text_from(peel->text, 1);
+    if (rest.size > 0 && !text_skip_char(&rest, ' '))
+        return false;
+    peel->text = rest;
+    return true;
+}
+
+static bool is_of_path(char c) {
+    return isalnum((unsigned char)c) || (c != '\0' && memchr("._-/+@", c, 6) != NULL);
+}
+
+// "/var/log/kern.log:", "kern.log:812:", of grep over several files: only in front of what a
+// transport writes.
+static bool take_file_name(struct peel *peel) {
+    struct slice rest = peel->text;
+    uint64_t line;
+    size_t size = 0;
+    bool is_path = false;
+    while (size < rest.size && size < HOST_MAX && is_of_path(rest.data[size])) {
+        is_path = is_path || rest.data[size] == '.' || rest.data[size] == '/';
+        size++;
+    }
+    rest = text_from(rest, size);
+    if (!is_path || !text_skip_char(&rest, ':'))
+        return false;
+    struct slice numbered = rest;
+    if (take_number(&numbered, &line) && text_skip_char(&numbered, ':'))
+        rest = numbered;
+    struct slice whole = peel->text;
+    peel->text = rest;
+    if (rest.size > 0 && rest.data[0] != ' ' && peel_transport(peel))
+        return true;
+    peel->text = whole;
+    return false;
+}
+
 // -- all ------------------------------------------------------------------------------------------
 
-bool transport_peel(struct peel *peel) {
+static bool peel_transport(struct peel *peel) {
     char first = peel->text.data[0];
     if (first == '[')
         return take_brackets(peel);
@@ -691,6 +739,16 @@ bool transport_peel(struct peel *peel) {
                   (unsigned char)first >= 0x80;
     return letter && ((is_kernel_form(peel) && take_level_words(peel)) || take_kernel_word(peel) ||
                       take_syslog(peel) || take_full(peel));
+}
+
+bool transport_peel(struct peel *peel) {
+    char first = peel->text.data[0];
+    bool is_front = !peel->writer && peel->tells == TELLS_NOTHING;
+    if (first == '>' && is_front)
+        return take_quote(peel);
+    return peel_transport(peel) ||
+           (is_front && (first == '/' || first == '.' || isalpha((unsigned char)first)) &&
+            take_file_name(peel));
 }
 
 // The last "kernel: " of the text that stands behind a blank; NULL: there is none.

@@ -13,6 +13,7 @@
 //   syslog, journalctl   "Jan 31 09:15:04 node kernel: text", months in many languages; ISO times;
 //                        "Fri 2026-01-31 09:15:04 UTC node …"; "1769850904.5 node …"; a "<PRI>"
 //                        before any; RFC 5424
+//   grep, comments       "/var/log/kern.log:12:" and "> " in front of any of these
 //   containers           "2026-01-31T09:15:04.5Z stderr F text" (CRI), "2026-01-31T09:15:04.5Z
 //                        text" (kubectl --timestamps)
 #pragma once

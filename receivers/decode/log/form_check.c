@@ -8,6 +8,8 @@
 #include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "receivers/decode/forms/envelope.h"
+#include "receivers/decode/forms/meanings.h"
+#include "receivers/decode/forms/rows.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/log/log.h"
@@ -28,7 +30,7 @@ static bool is_constant(const struct form *form, enum fact_key key) {
         if (form->sets[i].fact == key)
             return true;
     return (key == FACT_ROLE && form->role.data != NULL) ||
-           (key == FACT_CAUSE && form->cause.data != NULL);
+           (key == FACT_CAUSE && form->cause.data != NULL && !form->is_meaning);
 }
 
 static void tell_fact(const struct fact *fact, struct buffer *out) {
@@ -126,19 +128,34 @@ struct trial {
     bool is_taken; // some event's message has the form, behind whatever stood in front of it
 };
 
+// Of a meaning, "Type: message", or what a library says.
+static bool has_meaning(const struct form *form, struct slice line) {
+    struct uttered uttered = {.message = line, .scope = MEANING_ABORT};
+    struct slice behind;
+    if (form->scope != MEANING_ABORT && text_find(line, SLICE(": "), &behind)) {
+        uttered.scope = MEANING_EXCEPTION;
+        uttered.type = (struct slice){line.data, line.size - behind.size - 2};
+        uttered.message = behind;
+    }
+    return meanings_find(&form, 1, &uttered) != NULL;
+}
+
 static bool has_form(const struct forms *forms, const struct form *form, struct slice message) {
     struct form_match match;
-    return forms_find(forms, text_until(message, '\n'), &match) && match.form == form;
+    if (form->is_meaning)
+        return has_meaning(form, text_until(message, '\n'));
+    return forms_find(forms, text_until(message, '\n'), &match) && match.form == form &&
+           !match.is_cut;
 }
 
 static void take_event(void *context, const struct event *event) {
     struct trial *trial = context;
-    if (event->kind == EVENT_OBSERVATION &&
+    if (event->kind == EVENT_OBSERVATION && !trial->form->is_meaning &&
         has_form(trial->forms, trial->form, event->observation->text))
         trial->is_taken = true;
     if (trial->matches || event->kind != EVENT_OBSERVATION)
         return;
-    trial->matches = event->observation->kind == trial->form->kind;
+    trial->matches = trial->form->is_meaning || event->observation->kind == trial->form->kind;
     trial->told.size = 0;
     if (trial->matches)
         form_tell(event, trial->form, &trial->told);
@@ -146,31 +163,39 @@ static void take_event(void *context, const struct event *event) {
         buffer_append_text(&trial->told, observation_name(event->observation->kind));
 }
 
+// What is wrong with the sample of a row of `kind none`; NULL: nothing.
+static const char *wrong_of_none(const struct trial *trial, const struct form_sample *sample) {
+    if (trial->told.size > 0)
+        return "is an event of another row, ";
+    return has_form(trial->forms, trial->form, sample->lines) ? NULL : "says nothing of the row";
+}
+
+// … of another; NULL: nothing.
+static const char *wrong_of_event(const struct trial *trial, const struct form_sample *sample) {
+    struct slice told = buffer_slice(&trial->told);
+    if (trial->matches && slice_equal(told, sample->gives))
+        return NULL;
+    return told.size == 0 ? "gives nothing" : trial->matches ? "gives " : "gives another kind, ";
+}
+
 static bool check_sample(const struct forms *forms, const struct form *form,
                          const struct form_sample *sample, struct form_fault *fault) {
     struct trial trial = {.forms = forms, .form = form};
     buffer_init(&trial.told, TOLD_MAX);
     form_read_lines(forms, sample->lines, take_event, &trial);
-    struct slice told = buffer_slice(&trial.told);
-    bool right;
-    if (sample->is_not) {
-        right = !trial.is_taken && !has_form(forms, form, sample->lines);
-        snprintf(fault->words, sizeof fault->words, "%.*s: this line must not match, and does",
-                 (int)form->name.size, form->name.data);
-    } else {
-        right = trial.matches && slice_equal(told, sample->gives);
-        snprintf(fault->words, sizeof fault->words, "%.*s: the sample gives %s%.*s",
-                 (int)form->name.size, form->name.data,
-                 told.size == 0  ? "nothing"
-                 : trial.matches ? ""
-                                 : "another kind, ",
-                 (int)told.size, told.data);
-    }
+    bool matches = trial.is_taken || has_form(forms, form, sample->lines);
+    const char *wrong = sample->is_not  ? (matches ? "this line must not match, and does" : NULL)
+                        : form->is_none ? wrong_of_none(&trial, sample)
+                                        : wrong_of_event(&trial, sample);
+    if (wrong != NULL)
+        snprintf(fault->words, sizeof fault->words, "%.*s: %s%s%.*s", (int)form->name.size,
+                 form->name.data, sample->is_not ? "" : "the sample ", wrong,
+                 sample->is_not ? 0 : (int)trial.told.size, trial.told.data);
     fault->file = form->file;
     fault->line = sample->line;
     fault->column = 1;
     buffer_release(&trial.told);
-    return right;
+    return wrong == NULL;
 }
 
 // "rank=2 message=…", "time=…" in milliseconds since 1970: what the prefix says.

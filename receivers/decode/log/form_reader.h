@@ -6,5 +6,7 @@
 #include "receivers/decode/line/reader.h"
 
 extern const struct line_reader READER_FORMS;
+// The same, and the rows of the kernel's lines.
+extern const struct line_reader READER_KERNEL_FORMS;
 // Of lines that say whose a traceback is (exception.h: OWNER_READERS).
 extern const struct line_reader READER_OWNERS;

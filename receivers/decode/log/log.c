@@ -568,6 +568,11 @@ static bool is_of_interest(void *context, struct slice line) {
     return !frame_is_of_lines(state->judge);
 }
 
+static bool is_carrier(void *context, struct slice line) {
+    const struct log_state *state = context;
+    return frame_knows_object(state->frames, line);
+}
+
 static bool has_time(void *context, struct slice line) {
     struct log_state *state = context;
     struct frame frame;
@@ -589,8 +594,8 @@ void log_pass_over(void *memory, struct slice text, bool objects, const struct f
     if (runs[0].offered > 0)
         return;
     const struct forms *forms = state->input.forms;
-    const struct search_judge judge = {state, objects, frame_learns_labels(state->frames),
-                                       is_of_interest, has_time};
+    const struct search_judge judge = {
+        state, objects, frame_learns_labels(state->frames), is_of_interest, is_carrier, has_time};
     search_lines(&state->search, forms == NULL ? forms_builtin() : forms, text, found, &judge,
                  runs);
     if (runs[0].lines + runs[1].lines > 0) {

@@ -8,8 +8,8 @@
 #include "receivers/decode/kernel_log/messages.h"
 #include "receivers/decode/kernel_log/nvidia.h"
 #include "receivers/decode/kernel_log/parts.h"
+#include "receivers/decode/launcher/failures.h"
 #include "receivers/decode/launcher/summary.h"
-#include "receivers/decode/launcher/torchelastic.h"
 #include "receivers/decode/log/form_reader.h"
 #include "receivers/decode/nccl_ras/nccl_ras.h"
 #include "receivers/decode/nvidia_smi/nvidia_smi.h"
@@ -24,7 +24,7 @@ const struct line_reader *const KERNEL_READERS[] = {
     &READER_OOM_IN_TWO_LINES,
     &READER_HARDWARE_ERROR,
     &READER_KERNEL_MESSAGES,
-    &READER_FORMS,
+    &READER_KERNEL_FORMS,
     NULL,
 };
 
@@ -35,7 +35,7 @@ const struct line_reader *const PROGRAM_READERS[] = {&READER_TRACEBACK,
                                                      &READER_FAULTHANDLER,
                                                      &READER_SUMMARY,
                                                      &READER_RANK_LOG,
-                                                     &READER_TORCHELASTIC,
+                                                     &READER_FAILURES,
                                                      &READER_KILLED,
                                                      &READER_SLURM,
                                                      &READER_SACCT,

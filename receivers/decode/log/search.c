@@ -32,6 +32,7 @@ struct walk {
     struct needle_walk needle;
     size_t hit, colour; // the next of them at or behind `here`; SIZE_MAX: there is none
     bool certain;       // of the hit
+    bool only_object;   // the line at hand is looked at for nothing but being an object
 };
 
 static struct slice line_at(struct slice text, size_t at) {
@@ -105,11 +106,26 @@ static enum found_kind look_at(struct walk *walk, struct slice line, bool number
     for (; walk->hit <= end; find_hit(walk), hit = true)
         if (walk->certain)
             return FOUND_CERTAIN;
-    bool maybe = hit || walk->colour < end || line.size >= LONG_LINE ||
-                 (is_object(line) && !is_envelope(line));
+    bool maybe = hit || walk->colour < end || line.size >= LONG_LINE;
+    walk->only_object = !maybe && is_object(line) && !is_envelope(line);
+    maybe = maybe || walk->only_object;
     if (numbers && is_numbered(line))
         return maybe ? FOUND_MAYBE_NUMBER : FOUND_NUMBERED;
     return maybe ? FOUND_MAYBE : FOUND_NOTHING;
+}
+
+// Of what was found ahead it is not known why.
+static bool is_only_object(struct slice line, const struct forms *forms) {
+    struct needle_walk walk = {0};
+    size_t place;
+    bool certain;
+    return is_object(line) && !is_envelope(line) && line.size < LONG_LINE &&
+           memchr(line.data, '\x1b', line.size) == NULL &&
+           !forms_search(forms, line, &walk, &place, &certain);
+}
+
+static bool is_of_carrier(struct slice line, const struct search_judge *judge) {
+    return judge->is_carrier != NULL && judge->is_carrier(judge->context, line);
 }
 
 static bool is_wanted(struct slice line, enum found_kind kind, const struct search_judge *judge) {
@@ -142,7 +158,9 @@ static void begin_walk(struct walk *walk, const struct forms *forms, struct slic
 static bool find_line(struct walk *walk, const struct search_judge *judge) {
     while (walk->here.at < walk->text.size) {
         struct slice line = line_at(walk->text, walk->here.at);
-        if (is_wanted(line, look_at(walk, line, judge->numbers), judge))
+        enum found_kind kind = look_at(walk, line, judge->numbers);
+        bool is_passed = walk->only_object && is_of_carrier(line, judge);
+        if (!is_passed && is_wanted(line, kind, judge))
             return true;
         pass_line(walk, line);
     }
@@ -254,7 +272,12 @@ static bool find_told(struct walk *walk, const struct found_lines *found,
         walk->here = (struct line_place){.at = start.at + (line->at - from.here.at),
                                          .lines = start.lines + (line->lines - from.here.lines),
                                          .blank = start.blank + (line->blank - from.here.blank)};
-        if (walk->here.at < text.size && is_wanted(line_at(text, walk->here.at), line->kind, judge))
+        if (walk->here.at >= text.size)
+            continue;
+        struct slice whole = line_at(text, walk->here.at);
+        bool is_passed = line->kind == FOUND_MAYBE && is_of_carrier(whole, judge) &&
+                         is_only_object(whole, found->forms);
+        if (!is_passed && is_wanted(whole, line->kind, judge))
             return true;
     }
     return false;

@@ -2,10 +2,11 @@
 // Finds the lines of a log that may be of interest, many lines at once, so that all others need not
 // be peeled and read one by one.
 //
-// A line is looked at when it holds what some reader must find in it (forms_search), when it is an
-// object, long or in colour. One that is of interest is read with SEARCH_CONTEXT lines before it,
-// which say what its writer's last line was and how lines are labelled, and as many behind it. Of
-// what is passed over the last line that has a time is read: what follows may have none.
+// A line is looked at when it holds what some reader must find in it (forms_search), when it is
+// long or in colour, or an object of a kind that the log does not hold many of. One that is of
+// interest is read with SEARCH_CONTEXT lines before it, which say what its writer's last line was
+// and how lines are labelled, and as many behind it. Of what is passed over the last line that has
+// a time is read: what follows may have none.
 #pragma once
 
 #include "pipeline/component/decoder.h"
@@ -24,6 +25,8 @@ struct search_judge {
     bool numbers; // … and those that begin with a number and a colon
     // Whether anybody would read something in the line.
     bool (*is_of_interest)(void *context, struct slice line);
+    // Whether the log is full of objects like this one, which hold a line each.
+    bool (*is_carrier)(void *context, struct slice line);
     // Whether it says when it was written.
     bool (*has_time)(void *context, struct slice line);
 };

@@ -7,6 +7,7 @@
 #include "receivers/file/follow/copy.h"
 
 #include "base/clock.h"
+#include "base/hash/hash.h"
 #include "base/text/cut.h"
 #include "receivers/file/find/path.h"
 #include "receivers/file/follow/chain.h"
@@ -26,12 +27,27 @@ static struct slice stem_of(struct slice path) {
 
 static bool names_fit(struct slice original, struct slice copy) {
     struct slice stem = stem_of(original), other = stem_of(copy);
-    if (slice_equal(original, copy) ||
-        !slice_equal(path_directory(original), path_directory(copy)) || stem.size == 0 ||
+    if (!slice_equal(path_directory(original), path_directory(copy)) || stem.size == 0 ||
         !text_begins(other, stem))
         return false;
     // run-2026 goes with run, run2 does not.
     return other.size == stem.size || !isalnum((unsigned char)other.data[stem.size]);
+}
+
+// Whether the copy has a name that rotation gives, or its own one.
+static bool is_likely(struct slice original, struct slice copy) {
+    return slice_equal(original, copy) || slice_equal(original, name_without_gzip(copy)) ||
+           chain_names_fit(copy, original);
+}
+
+// Whether these first bytes of a copy are not those that were read.
+static bool begins_otherwise(const struct extent *done, struct slice beginning) {
+    for (uint32_t i = 0; i < MARK_COUNT && mark_at(i) <= beginning.size; i++) {
+        const char *from = beginning.data + mark_at(i) - mark_size(i);
+        if (done->marks[i] != 0 && hash_slice((struct slice){from, mark_size(i)}) != done->marks[i])
+            return true;
+    }
+    return beginning.size >= done->head.size && !fingerprint_fits(done->head, beginning.data);
 }
 
 // One look through all that was read, for the likely or for the other candidates.
@@ -46,14 +62,13 @@ static void consider(const struct search *search, struct copy_candidate candidat
     struct copy_candidates *found = search->found;
     const struct extent *done = &candidate.done;
     assert(found->count <= COPY_CANDIDATES_MAX);
+    candidate.likely = search->likely;
     if (!names_fit(candidate.path, search->copy) ||
-        chain_names_fit(search->copy, candidate.path) != search->likely || done->offset == 0 ||
-        done->head.size == 0 || done->tail.size == 0)
+        is_likely(candidate.path, search->copy) != search->likely || done->offset == 0 ||
+        done->head.size == 0 || done->tail.size == 0 || begins_otherwise(done, search->beginning))
         return;
     if (search->beginning.size < done->head.size)
         found->too_short = found->too_short || search->likely;
-    else if (!fingerprint_fits(done->head, search->beginning.data))
-        return;
     else if (found->count == COPY_CANDIDATES_MAX)
         found->more = true;
     else
@@ -82,7 +97,7 @@ static void consider_all(const struct search *search, const struct track_table *
 }
 
 void copy_find_candidates(const struct track_table *table, const struct tracked_file *copy,
-                          struct slice beginning, struct copy_candidates *found) {
+                          struct slice beginning, bool all, struct copy_candidates *found) {
     struct search search = {
         .found = found, .copy = slice_of(copy->path), .beginning = beginning, .likely = true};
     assert(beginning.size <= FINGERPRINT_MAX);
@@ -90,7 +105,8 @@ void copy_find_candidates(const struct track_table *table, const struct tracked_
     found->more = found->too_short = false;
     consider_all(&search, table, copy);
     search.likely = false;
-    consider_all(&search, table, copy);
+    if (all)
+        consider_all(&search, table, copy);
 }
 
 const struct copy_candidate *copy_best(const struct copy_candidates *found) {
@@ -130,6 +146,9 @@ static struct read_start start_after(struct follower *follower,
 void copy_settle(struct track_table *table, struct tracked_file *copy,
                  const struct copy_candidate *candidate) {
     assert(candidate->is_held && candidate->file != copy);
+    memcpy(copy->stream.done.marks, candidate->done.marks, sizeof copy->stream.done.marks);
+    if (slice_equal(candidate->path, slice_of(copy->path)))
+        return;
     track_set_was_at(copy, candidate->path);
     chain_link_rotated(table, copy);
 }
@@ -161,11 +180,19 @@ static void note_shorter(struct follower *follower, const struct tracked_file *c
                   (int)longer.size, longer.data);
 }
 
-static const struct copy_candidate *first_longer(const struct copy_candidates *found,
-                                                 const struct tracked_file *copy) {
-    for (uint32_t i = 0; i < found->count; i++)
-        if (found->items[i].done.offset > copy->seen.bytes)
+// The first that is longer, and begins like the copy as far as that goes.
+static const struct copy_candidate *first_longer(struct follower *follower,
+                                                 const struct copy_candidates *found,
+                                                 const struct tracked_file *copy,
+                                                 enum likeness *like) {
+    *like = ALIKE_NOT;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct extent *done = &found->items[i].done;
+        if (done->offset > copy->seen.bytes)
+            *like = alike_compare(follower, copy, done, copy->seen.bytes);
+        if (*like != ALIKE_NOT)
             return &found->items[i];
+    }
     return NULL;
 }
 
@@ -173,30 +200,41 @@ static const struct copy_candidate *first_longer(const struct copy_candidates *f
 static bool may_grow(const struct follower *follower, const struct tracked_file *copy) {
     uint64_t written_ns =
         (uint64_t)copy->seen.time.tv_sec * 1000000000 + (uint64_t)copy->seen.time.tv_nsec;
-    return clock_unix_ns() < written_ns + COPY_WAITS_MAX * follower->settled_ns;
+    return clock_unix_ns() < written_ns + ALIKE_WAITS_MAX * follower->settled_ns;
 }
 
-enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy, bool patient,
-                                 struct read_start *start) {
+// What is likely is waited for as long as it grows, if it is sure to begin like what was read.
+static bool is_worth_waiting(const struct follower *follower, const struct tracked_file *copy,
+                             bool likely, enum likeness like) {
+    return may_grow(follower, copy) &&
+           (!likely || like == ALIKE_SURE || copy->copy_looks < ALIKE_LOOKS_MAX);
+}
+
+enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy,
+                                 struct copy_wish wish, struct read_start *start) {
     assert(copy->descriptor >= 0 && copy->state == TRACK_UNDECIDED);
     char beginning[FINGERPRINT_MAX];
     struct copy_candidates found;
     ssize_t got = pread(copy->descriptor, beginning, sizeof beginning, 0);
     copy_find_candidates(follower->table, copy,
-                         (struct slice){beginning, got < 0 ? 0 : (size_t)got}, &found);
+                         (struct slice){beginning, got < 0 ? 0 : (size_t)got}, wish.all, &found);
     for (uint32_t i = 0; i < found.count; i++)
         found.items[i].is_held = holds(follower, copy, &found.items[i].done);
-    const struct copy_candidate *longer = first_longer(&found, copy);
+    enum likeness like;
+    const struct copy_candidate *longer = first_longer(follower, &found, copy, &like);
     const struct copy_candidate *best = copy_best(&found);
     bool undecided = best != NULL && best->undecided;
-    bool unfinished = (longer != NULL || found.too_short) && may_grow(follower, copy);
-    if (patient && (unfinished || undecided))
+    bool likely = longer == NULL || longer->likely;
+    bool unfinished =
+        (longer != NULL || found.too_short) && is_worth_waiting(follower, copy, likely, like);
+    if (wish.patient && (unfinished || undecided))
         return COPY_UNFINISHED;
     copy_note_more(follower, copy, &found);
     if (best != NULL) {
+        bool itself = slice_equal(best->path, slice_of(copy->path));
         copy_settle(follower->table, copy, best);
         *start = start_after(follower, best, copy);
-        return COPY_FOUND;
+        return itself ? COPY_FOUND_ITSELF : COPY_FOUND;
     }
     if (longer != NULL)
         note_shorter(follower, copy, longer->path);

@@ -47,22 +47,25 @@ static bool is_patient(const struct follower *follower, struct tracked_file *fil
     if (file->seen.bytes > file->copy_bytes)
         file->copy_waits = 0;
     file->copy_bytes = file->seen.bytes;
-    return file->copy_waits < COPY_WAITS_MAX && !follower->ending;
+    return file->copy_waits < ALIKE_WAITS_MAX && !follower->ending;
 }
 
-// What was read of another file whose copy this is, is not read again. False when it may be a copy
-// that is still being made.
-static bool skip_copied(struct follower *follower, struct tracked_file *file) {
+// What was read of another file whose copy this is, or of one that had its name, is not read again.
+// `all`: otherwise only names that rotation gives are asked. False when it may be a copy that is
+// still being made.
+static bool skip_copied(struct follower *follower, struct tracked_file *file, bool all) {
     struct read_start start;
-    enum copy_answer answer = copy_find_plain(follower, file, is_patient(follower, file), &start);
+    struct copy_wish wish = {.all = all, .patient = is_patient(follower, file)};
+    enum copy_answer answer = copy_find_plain(follower, file, wish, &start);
     if (answer == COPY_UNFINISHED) {
         file->copy_waits += follower->ticked;
+        file->copy_looks += follower->ticked;
         return false;
     }
-    if (answer == COPY_FOUND) {
+    if (answer == COPY_FOUND || answer == COPY_FOUND_ITSELF) {
         follower_note(follower, file,
-                      "it is a copy of what was read before, up to line %llu, and is read on from "
-                      "there",
+                      "it %s what was read before, up to line %llu, and is read on from there",
+                      answer == COPY_FOUND_ITSELF ? "was put anew and holds" : "is a copy of",
                       (unsigned long long)start.lines);
         lines_go_to(follower, file, start.bytes, start.lines);
     }
@@ -120,8 +123,9 @@ static bool begin_as(struct follower *follower, struct tracked_file *file,
     bool resumed = lines && resume(follower, file, &unreadable);
     if (unreadable)
         return false;
-    if (guess.kind == FORMAT_STORMLOG && lines && !file->from_end && !resumed &&
-        !skip_copied(follower, file))
+    // Logs of two ranks may say the same in files of one stem; telemetry names its rank.
+    if (lines && !file->from_end && !resumed &&
+        !skip_copied(follower, file, guess.kind == FORMAT_STORMLOG))
         return false;
     if (!file_accept_format(follower->reader, file->stream.source, guess, file->descriptor)) {
         file->state = TRACK_IGNORED;
@@ -140,8 +144,9 @@ static bool begin_as(struct follower *follower, struct tracked_file *file,
 
 // A log may stay shorter than what is looked at to tell one. What says nothing yet, or is no list
 // of lines, is waited for.
-static void guess_short(struct slice head, enum format_kind forced, struct format_guess *guess) {
-    struct format_guess whole = format_guess(head, true, forced);
+static void guess_short(struct slice head, enum format_kind forced, const struct forms *forms,
+                        struct format_guess *guess) {
+    struct format_guess whole = format_guess_by(head, true, forced, forms);
     bool is_known = whole.kind != FORMAT_UNKNOWN && whole.kind != FORMAT_BINARY;
     if (is_known && whole.layout == LAYOUT_LINES)
         *guess = whole;
@@ -176,9 +181,10 @@ static bool look_at_head(struct follower *follower, struct tracked_file *file,
         *head = (struct slice){to, got};
         *head = text_from(*head, file->passed_bytes == 0 ? text_mark(*head) : 0);
         enum format_kind forced = file_forced_format(follower->reader, slice_of(file->path));
-        *guess = format_guess(*head, got < size && follower->ending, forced);
+        const struct forms *forms = follower->reader->sink.known.forms;
+        *guess = format_guess_by(*head, got < size && follower->ending, forced, forms);
         if (!guess->decided && got < size && follower_is_finished(follower, file))
-            guess_short(*head, forced, guess);
+            guess_short(*head, forced, forms, guess);
         if (got < size)
             break;
     }
@@ -263,7 +269,7 @@ void follow_check(struct follower *follower, struct tracked_file *file) {
         check_ignored(follower, file, &about);
         return;
     }
-    bool waits = file->state != TRACK_LINES && settle_waits(file);
+    bool waits = file->state == TRACK_LINES ? file->short_of > 0 : settle_waits(file);
     if (file->state == TRACK_UNDECIDED) // what was passed is not looked at again
         waits = (uint64_t)about.st_size > file->passed_bytes;
     // Not noticed here: what was there is needed to say how much was lost.

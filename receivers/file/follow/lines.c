@@ -3,6 +3,7 @@
 
 #include "pipeline/component/feed.h"
 #include "receivers/file/ahead.h"
+#include "receivers/file/follow/alike.h"
 #include "receivers/file/follow/place.h"
 #include "receivers/file/input.h"
 #include "receivers/file/records.h"
@@ -28,6 +29,9 @@ static void restart(struct follower *follower, struct tracked_file *file, uint64
     place_renew(follower->table, file);
     file->stream.generation++;
     file->stream.done = (struct extent){0};
+    if (file->short_of == 0)
+        file->copy_waits = file->copy_looks = 0;
+    file->short_of = 0;
     file->stream.skipping = file->from_end = false;
     file->restored = (struct position){.kind = POSITION_NONE};
     file->state = TRACK_UNDECIDED;
@@ -35,14 +39,15 @@ static void restart(struct follower *follower, struct tracked_file *file, uint64
     file->items = file->items_hash = 0;
 }
 
-// The fingerprint of `size` bytes at `offset`; none when they cannot be read.
-static struct fingerprint print_at(struct follower *follower, const struct tracked_file *file,
+// The fingerprint of `size` bytes at `offset`, whose marks are set; none when they cannot be read.
+static struct fingerprint print_at(struct follower *follower, struct tracked_file *file,
                                    uint64_t offset, size_t size) {
     char bytes[FINGERPRINT_MAX];
     size_t got = 0;
     assert(size <= sizeof bytes);
     if (!follower_read(follower, file, bytes, size, offset, &got) || got != size)
         return (struct fingerprint){0, 0};
+    extent_mark(&file->stream.done, offset, (struct slice){bytes, size});
     return fingerprint_of((struct slice){bytes, size});
 }
 
@@ -116,7 +121,9 @@ static struct slice take_block(struct follower *follower, struct tracked_file *f
     if (rest.size > 0 && records_drop_long(sink, stream, rest))
         taken = fresh.size;
     if (taken > 0) {
-        done->tail = fingerprint_of((struct slice){block.data, known + taken});
+        struct slice read = {block.data, known + taken};
+        extent_mark(done, done->offset - known, read);
+        done->tail = fingerprint_of(read);
         done->offset += taken;
         stream_describe(stream, POSITION_LINES, true);
         stream_reach(stream, done->records, done->offset);
@@ -193,6 +200,36 @@ static void pass_hole(struct follower *follower, struct tracked_file *file) {
         lines_go_to(follower, file, data, done->records);
 }
 
+// Whether the file may get back what was read of it: it begins like that, and was found shorter
+// only lately. A network file system may tell an old size for a moment; a copy that is written over
+// the file begins like it. What is written after a cut begins otherwise.
+static bool may_come_back(struct follower *follower, struct tracked_file *file, uint64_t bytes) {
+    if (bytes != file->copy_bytes)
+        file->copy_waits = 0;
+    file->copy_bytes = bytes;
+    file->copy_waits += follower->ticked;
+    file->copy_looks += follower->ticked;
+    bool ends = follower->ending && !follower->keeps; // else the next start tells
+    enum likeness like = alike_compare(follower, file, &file->stream.done, bytes);
+    return !ends && file->copy_waits < ALIKE_WAITS_MAX && like != ALIKE_NOT &&
+           (like == ALIKE_SURE || file->copy_looks < ALIKE_LOOKS_MAX);
+}
+
+// There are only so many bytes, fewer than were read: it was cut, unless that is not sure yet.
+static bool found_short(struct follower *follower, struct tracked_file *file, uint64_t known_bytes,
+                        uint64_t bytes) {
+    assert(bytes < file->stream.done.offset);
+    if (file->short_of == 0) {
+        file->short_of = known_bytes > 0 ? known_bytes : file->stream.done.offset;
+        file->copy_waits = file->copy_looks = 0;
+        file->copy_bytes = bytes;
+    }
+    if (may_come_back(follower, file, bytes))
+        return false;
+    restart(follower, file, file->short_of);
+    return true;
+}
+
 static bool read_block(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
     const struct extent *done = &file->stream.done;
     assert(file->scanned >= done->offset && done->offset >= done->tail.size);
@@ -219,7 +256,9 @@ static bool read_block(struct follower *follower, struct tracked_file *file, uin
     size_t got = 0;
     if (!follower_read(follower, file, to, size, done->offset - done->tail.size, &got))
         return false;
-    if (got < done->tail.size || !fingerprint_fits(done->tail, to)) {
+    if (got < done->tail.size)
+        return found_short(follower, file, known_bytes, done->offset - done->tail.size + got);
+    if (!fingerprint_fits(done->tail, to)) {
         restart(follower, file, known_bytes);
         return true;
     }
@@ -240,10 +279,10 @@ bool lines_step(struct follower *follower, struct tracked_file *file) {
         feed_source_written(file->stream.source,
                             (uint64_t)about.st_mtim.tv_sec * UINT64_C(1000000000) +
                                 (uint64_t)about.st_mtim.tv_nsec);
-    if ((uint64_t)about.st_size >= file->stream.done.offset)
-        return read_block(follower, file, known_bytes);
-    restart(follower, file, known_bytes);
-    return true;
+    if ((uint64_t)about.st_size < file->stream.done.offset)
+        return found_short(follower, file, known_bytes, (uint64_t)about.st_size);
+    file->short_of = 0;
+    return read_block(follower, file, known_bytes);
 }
 
 bool lines_read_rest(struct follower *follower, struct tracked_file *file) {

@@ -51,16 +51,33 @@ static bool is_worth_keeping(const struct position *position) {
            position->done.head.size > 0;
 }
 
-static void remember(struct track_table *table, const struct restored_place *place) {
+// A document or compressed file that was replaced under its name while nobody looked goes on from
+// what was offered of the old one.
+static void inherit(const struct track_table *table, struct restored_place *place,
+                    const struct position *position) {
+    struct tracked_file *file = track_find_path(table, place_path(place->source));
+    if (file == NULL || file->restored.kind != POSITION_NONE || file->state != TRACK_UNDECIDED)
+        return;
+    file->restored = *position;
+    if (position->kind == POSITION_DONE) // another of the same size is looked at, too
+        file->restored.kind = POSITION_GZIP;
+    feed_source_forget(table->feed, place->source);
+    place->source = NULL;
+}
+
+static void remember(struct track_table *table, struct restored_place *place) {
     struct source_position at = feed_source_restored(place->source);
     struct position position = position_read(&at);
+    if (position.kind == POSITION_DOCUMENT || position.kind == POSITION_GZIP ||
+        position.kind == POSITION_DONE)
+        inherit(table, place, &position);
     // The file of one that is not over may only be away for a while: its place stays.
     if (place->former || is_worth_keeping(&position))
         track_remember(table, place_path(place->source), &position.done,
                        place->former ? place->source : NULL);
 }
 
-void places_remember(const struct restored_places *known, struct track_table *table) {
+void places_remember(struct restored_places *known, struct track_table *table) {
     // What was over first: it is the older.
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < known->count; i++)

@@ -26,7 +26,7 @@ struct restored_places places_restored(struct feed *feed);
 void places_release(struct restored_places *places);
 // Remembers, in the table, what was over already and the places that no file has: of what was
 // rotated while nobody looked.
-void places_remember(const struct restored_places *known, struct track_table *table);
+void places_remember(struct restored_places *known, struct track_table *table);
 // Gives the file its place in the feed; what was known of it is in file->restored.
 void place_open(struct track_table *table, struct restored_places *known,
                 struct tracked_file *file);

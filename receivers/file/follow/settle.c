@@ -163,7 +163,8 @@ static enum format_layout find_layout(struct file_reader *reader, struct slice p
         more = next_bytes(reader);
         enum format_kind forced = file_forced_format(reader, path);
         file_pass_filling(reader, forced);
-        guess = format_guess(window_rest(&reader->window), !more, forced);
+        guess =
+            format_guess_by(window_rest(&reader->window), !more, forced, reader->sink.known.forms);
     } while (!guess.decided);
     return guess.layout;
 }
@@ -283,13 +284,13 @@ static void find_originals(struct follower *follower, struct tracked_file *file,
                            struct copy_candidates *found) {
     char bytes[FINGERPRINT_MAX];
     struct slice beginning = read_beginning(follower, file, bytes);
-    copy_find_candidates(follower->table, file, beginning, found);
+    copy_find_candidates(follower->table, file, beginning, true, found);
     for (uint32_t i = 0; i < found->count; i++) {
         struct tracked_file *original = found->items[i].file;
         if (original != NULL && !original->there && original->state == TRACK_LINES)
             (void)lines_read_rest(follower, original);
     }
-    copy_find_candidates(follower->table, file, beginning, found);
+    copy_find_candidates(follower->table, file, beginning, true, found);
     copy_note_more(follower, file, found);
 }
 
@@ -312,10 +313,24 @@ static struct read_start gzip_start(struct follower *follower, struct tracked_fi
     return start;
 }
 
+// One that was replaced under its name goes on from what was offered of the old one.
+static void take_over_gzip(struct follower *follower, struct tracked_file *file) {
+    const struct track_table *table = follower->table;
+    for (uint32_t i = 0; i < table->count && file->restored.kind == POSITION_NONE; i++) {
+        struct tracked_file *old = table->files[i];
+        if (old == file || old->there || old->over || old->state != TRACK_GZIP ||
+            old->restored.kind != POSITION_DONE || old->stream.source != file->stream.source)
+            continue;
+        file->restored = old->restored;
+        old->over = true;
+    }
+}
+
 static void settle_gzip(struct follower *follower, struct tracked_file *file) {
     assert(file->state == TRACK_GZIP);
     char bytes[FINGERPRINT_MAX];
     struct copy_candidates found;
+    take_over_gzip(follower, file);
     find_originals(follower, file, &found);
     if (!attach(follower, file))
         return;

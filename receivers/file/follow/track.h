@@ -58,6 +58,8 @@ struct tracked_file {
     char *was_at;        // path of which it holds what was there before; NULL: none but its own
     uint32_t copy_waits; // how often it looked like a copy that is still being made …
     uint64_t copy_bytes; // … and did not grow beyond this
+    uint32_t copy_looks; // the same, also while it grew
+    uint64_t short_of; // how long it was before it was found shorter than what was read; 0: is not
     struct record_stream stream;
     struct position restored; // what an earlier process read of it
     uint64_t scanned;         // no newline is in [stream.done.offset, scanned)

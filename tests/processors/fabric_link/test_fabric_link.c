@@ -328,6 +328,23 @@ static void sxid(double seconds, enum kernel_fatal fatal) {
     line->detail = SLICE("LTSSM Fault Up");
 }
 
+// What an Xid 45 names it cleared up after: the Xid itself may be in no line that is left.
+START_TEST(an_xid_that_only_a_cleanup_names) {
+    node_xid(&cluster, 100, "n1", "0000:dc:00", 45, "pid=7, Ch 00000001 caused by previous Xid 149")
+        ->caused_by = 149;
+    node_xid(&cluster, 101, "n1", "0000:ba:00", 45, "pid=8, Ch 00000002 caused by previous Xid 145")
+        ->caused_by = 145;
+    node_xid(&cluster, 102, "n1", "0000:1b:00", 45, "pid=9, Ch 00000003 caused by previous Xid 31")
+        ->caused_by = 31;
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "an NVLink error ended what ran on it (Xid 149)");
+    says(lines, "\"uid\":\"xid:n1:0000:dc:00:45:1794992500000000000\"");
+    says(lines, "{\"kind\":\"gpu\",\"name\":\"n1/0000:ba:00\",\"role\":\"suspect\"}");
+    says_not(lines, "0000:1b:00");
+}
+END_TEST
+
 START_TEST(nvlink_of_a_gpu) {
     node_xid(&cluster, 100, "n1", "0000:9b:00", 149, "NETIR_LINK_EVT Fatal XC0")->link = 9;
     node_xid(&cluster, 101, "n1", "0000:1b:00", 74, "NVLink: fatal error detected on link 3");
@@ -684,6 +701,7 @@ int main(void) {
     Suite *suite = suite_create("fabric_link");
     TCase *cases = tcase_create("fabric_link");
     tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, an_xid_that_only_a_cleanup_names);
     tcase_add_test(cases, down_and_not_up);
     tcase_add_test(cases, two_ports_of_a_card);
     tcase_add_loop_test(cases, a_short_bounce_is_none, 0, sizeof BOUNCES / sizeof *BOUNCES);

@@ -51,6 +51,120 @@ START_TEST(a_number_of_an_unknown_node_names_a_process) {
 }
 END_TEST
 
+static struct event *layout(const char *meeting, int64_t nodes) {
+    struct event *event = say(50, NULL, RANK_NONE, OBSERVATION_JOB_LAYOUT);
+    if (meeting != NULL)
+        add_text(event, FACT_MEETING, meeting);
+    if (nodes >= 0)
+        add(event, FACT_NODES, nodes);
+    return event;
+}
+
+static const struct {
+    const char *meeting;
+    int64_t nodes;
+    const char *who;
+} LAYOUTS[] = {
+    {NULL, 1, "Rank 3 ended first"},
+    {"localhost:17908", -1, "Rank 3 ended first"},
+    {"tcp://127.0.0.1:29500", -1, "Rank 3 ended first"},
+    {"localhost:0", 2, "Process 3 of its node ended first"},
+    {"gpu-a01:29500", -1, "Process 3 of its node ended first"},
+};
+
+START_TEST(the_number_on_the_only_node_is_the_rank) {
+    layout(LAYOUTS[_i].meeting, LAYOUTS[_i].nodes);
+    struct event *event = reported(60, NULL, -1);
+    add(event, FACT_LOCAL_RANK, 3);
+    add(event, FACT_SIGNAL, 9);
+    says(run(), LAYOUTS[_i].who);
+}
+END_TEST
+
+START_TEST(a_layout_of_another_log_says_nothing) {
+    layout(NULL, 1)->source = intern(SLICE("other.log"));
+    struct event *event = reported(60, NULL, -1);
+    add(event, FACT_LOCAL_RANK, 3);
+    add(event, FACT_SIGNAL, 9);
+    says(run(), "Process 3 of its node ended first");
+}
+END_TEST
+
+// A line of a log that says neither whose it is nor when it was.
+static struct event *cry(enum observation_kind kind, const char *type, const char *message) {
+    struct event *event = say(60, NULL, RANK_NONE, kind);
+    event->timeless = true;
+    if (type != NULL)
+        add_text(event, FACT_EXCEPTION, type);
+    add_text(event, FACT_MESSAGE, message);
+    return event;
+}
+
+static void watch(int32_t rank, const char *message) {
+    struct event *event = cry(OBSERVATION_WATCHDOG_TERMINATED, NULL, message);
+    event->rank = rank;
+    add_yes_no(event, FACT_VICTIM, false);
+}
+
+START_TEST(a_watchdog_that_found_an_error_of_its_gpu_tells_of_its_rank) {
+    watch(3, "CUDA error: an illegal memory access was encountered");
+    says(run(), "Rank 3 ended first: it raised CUDA error: an illegal memory access");
+}
+END_TEST
+
+START_TEST(a_watchdog_says_whose_the_same_error_is) {
+    cry(OBSERVATION_CUDA_ERROR, "RuntimeError", "CUDA error: uncorrectable ECC error encountered");
+    watch(1, "CUDA error: uncorrectable ECC error encountered");
+    if (_i == 1)
+        watch(2, "CUDA error: uncorrectable ECC error encountered");
+    const char *lines = run();
+    if (_i == 0)
+        says(lines, "\"headline\":\"Rank 1 ended first: it raised RuntimeError: CUDA error: unco");
+    else
+        says_not(lines, "Rank 1 ended first");
+}
+END_TEST
+
+START_TEST(words_name_the_rank_that_says_them) {
+    static const char *const WORDS_OF[] = {
+        "Detected mismatch between collectives on ranks. Rank 1 is running collective: X, but Rank "
+        "0 is running collective: Y",
+        "Rank 1 successfully reached monitoredBarrier, but no",
+    };
+    cry(OBSERVATION_EXCEPTION, "RuntimeError", WORDS_OF[_i]);
+    says(run(), "Rank 1 raised RuntimeError: ");
+}
+END_TEST
+
+START_TEST(the_only_traceback_of_a_victim_is_of_who_left_with_code_1) {
+    struct event *event = say(59, NULL, RANK_NONE, OBSERVATION_RENDEZVOUS_TIMEOUT);
+    add_text(event, FACT_EXCEPTION, "DistNetworkError");
+    add_yes_no(event, FACT_VICTIM, true);
+    event = reported(60, NULL, -1);
+    event->rank = 3;
+    add(event, FACT_EXIT_CODE, _i == 1 ? 3 : 1);
+    if (_i == 2) {
+        event = reported(61, NULL, -1);
+        event->rank = 1;
+        add(event, FACT_EXIT_CODE, 1);
+    }
+    run();
+    ck_assert_uint_eq(detector.verdict_count, _i == 0 ? 0 : 1);
+}
+END_TEST
+
+START_TEST(words_of_a_signal_are_of_whom_the_launcher_saw_end_so) {
+    struct event *event = reported(60, NULL, -1);
+    event->rank = 2;
+    add(event, FACT_SIGNAL, _i == 0 ? 11 : 9);
+    cry(OBSERVATION_EXCEPTION, "FatalError", "`Segmentation fault` is detected by the system.");
+    if (_i == 0)
+        says(run(), "Rank 2 ended first: it raised FatalError: `Segmentation fault`");
+    else
+        says_not(run(), "Rank 2 ended first: it raised FatalError");
+}
+END_TEST
+
 START_TEST(a_process_has_its_number_beside_its_pid) {
     struct event *event = reported(60, "b", 652);
     add(event, FACT_LOCAL_RANK, 2);
@@ -200,6 +314,14 @@ int main(void) {
     tcase_add_loop_test(cases, an_end_without_a_code_is_one, 0, sizeof WORDS / sizeof *WORDS);
     tcase_add_test(cases, what_ended_well_is_no_end_of_its_own);
     tcase_add_test(cases, a_number_of_an_unknown_node_names_a_process);
+    tcase_add_loop_test(cases, the_number_on_the_only_node_is_the_rank, 0,
+                        sizeof LAYOUTS / sizeof *LAYOUTS);
+    tcase_add_test(cases, a_layout_of_another_log_says_nothing);
+    tcase_add_test(cases, a_watchdog_that_found_an_error_of_its_gpu_tells_of_its_rank);
+    tcase_add_loop_test(cases, a_watchdog_says_whose_the_same_error_is, 0, 2);
+    tcase_add_loop_test(cases, words_name_the_rank_that_says_them, 0, 2);
+    tcase_add_loop_test(cases, the_only_traceback_of_a_victim_is_of_who_left_with_code_1, 0, 3);
+    tcase_add_loop_test(cases, words_of_a_signal_are_of_whom_the_launcher_saw_end_so, 0, 2);
     tcase_add_test(cases, a_process_has_its_number_beside_its_pid);
     tcase_add_test(cases, numbers_of_one_log_are_several_processes);
     tcase_add_test(cases, who_was_lost_is_the_first);

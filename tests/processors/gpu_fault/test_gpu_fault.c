@@ -344,6 +344,19 @@ START_TEST(amd_reset_alone_is_none) {
 }
 END_TEST
 
+// Somebody asked for it, or the GPU hung: nothing says that it is well again.
+START_TEST(amd_reset_that_does_not_end) {
+    amd(100, OBSERVATION_GPU_RESET, "begin", NULL);
+    amd(104, OBSERVATION_GPU_RESET, "end", NULL);
+    amd(900, OBSERVATION_GPU_RESET, "begin", NULL);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"kind\":\"gpu_error\"");
+    says(lines, "began a GPU reset, and nothing says that it ended");
+    says(lines, "\"uid\":\"amdgpu:mi1:0000:68:00:gpu_reset:1794993300000000000\"");
+}
+END_TEST
+
 // A ring that was reset alone: the GPU is well. A reset of the whole GPU between says otherwise,
 // and so does an end that comes too late.
 START_TEST(amd_hang_that_is_over) {
@@ -616,6 +629,7 @@ int main(void) {
     tcase_add_test(cases, amd_hang_and_reset);
     tcase_add_test(cases, amd_reset_that_failed);
     tcase_add_test(cases, amd_reset_alone_is_none);
+    tcase_add_test(cases, amd_reset_that_does_not_end);
     tcase_add_test(cases, amd_hang_that_is_over);
     tcase_add_test(cases, amd_hang_and_more_than_its_end);
     tcase_add_test(cases, amd_hardware_error);

@@ -203,6 +203,53 @@ START_TEST(window_and_skew) {
 END_TEST
 
 // Others wait for a rank that is about to end. Of another rank, or long before, it is no cause.
+// Says that a program raised an exception with that message.
+static void say_raised(int as, double at, const char *rank, const char *message) {
+    static struct attribute raised[16][1];
+    struct verdict *verdict = say(as, "first_exit", "cuda_error", at, "rank", rank);
+    raised[as][0] = (struct attribute){"exception.message", slice_of(message)};
+    verdict->attributes = raised[as];
+    verdict->attribute_count = 1;
+}
+
+static const char NOT_READY[] = "Error 802: system not yet initialized",
+                  NO_GPU[] = "No CUDA GPUs are available", KEY[] = "'labels'";
+
+// What stays broken explains who meets it, an hour later, too, and where nothing says where the
+// program ran; but not what ran elsewhere, and no other words.
+static const struct met_case {
+    const char *kind, *message, *node; // of the rank; NULL: not known
+    double at;                         // when the rank meets it; the fault is at 0
+    bool joined;
+} MET[] = {
+    {"fabric_manager", NOT_READY, NULL, 2900, true},
+    {"fabric_manager", NOT_READY, "node-b", 2900, true},
+    {"fabric_manager", NOT_READY, "node-c", 2900, false},
+    {"fabric_manager", NOT_READY, NULL, -30, false},
+    {"fabric_manager", NOT_READY, NULL, 86401, false},
+    {"fabric_manager", KEY, NULL, 2900, false},
+    {"nvlink_setup", NOT_READY, NULL, 30, true},
+    {"driver_mismatch", "Driver/library version mismatch", NULL, 2900, true},
+    {"driver_mismatch", NOT_READY, NULL, 2900, false},
+    {"gpu_lost", NO_GPU, "node-b", 2900, true},
+    {"gpu_lost", NO_GPU, NULL, 2900, false},
+    {"power_supply", NOT_READY, "node-b", 2900, false},
+};
+
+START_TEST(what_is_broken_explains_who_meets_it) {
+    const struct met_case *met = &MET[_i];
+    if (met->node != NULL)
+        map_rank(8, met->node, NULL);
+    say(0, "node_fault", met->kind, 0, "node", "node-b");
+    say_raised(1, met->at, "8", met->message);
+    // What stands in between is neither.
+    say(2, "first_exit", "exception", 40, "rank", "3");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert_int_eq(relation(1, 0), met->joined ? RELATION_CAUSED_BY : -1);
+    ck_assert(is_root(0) && is_root(1) != met->joined && is_root(2));
+}
+END_TEST
+
 START_TEST(an_end_explains_waits_for_that_rank_before_it) {
     static const struct {
         double end_at;
@@ -766,6 +813,7 @@ int main(void) {
     tcase_add_test(cases, another_gpu_of_the_node_is_no_cause);
     tcase_add_test(cases, the_node_decides_where_the_gpu_is_not_known);
     tcase_add_test(cases, window_and_skew);
+    tcase_add_loop_test(cases, what_is_broken_explains_who_meets_it, 0, sizeof MET / sizeof *MET);
     tcase_add_test(cases, an_end_explains_waits_for_that_rank_before_it);
     tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
     tcase_add_loop_test(cases, what_slows_the_place_of_a_slow_rank_explains_it, 0,

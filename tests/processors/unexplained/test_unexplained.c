@@ -592,6 +592,103 @@ START_TEST(whether_a_restart_helps) {
 }
 END_TEST
 
+// A line of a process that does not say its rank.
+static struct event *cry(double seconds, enum observation_kind kind, const char *text) {
+    struct event *event = say(seconds, NULL, RANK_NONE, kind);
+    event->source = intern(SLICE("console.log"));
+    ends[event - cluster.events].said.text = slice_of(text);
+    return event;
+}
+
+static void meet(int32_t rank, const char *where) {
+    struct event *event = say(1, NULL, rank, OBSERVATION_JOB_LAYOUT);
+    add_text(event, FACT_MEETING, where);
+}
+
+START_TEST(the_other_end_that_words_name_is_a_suspect) {
+    static const struct {
+        const char *text, *peer;
+    } WAYS[] = {
+        {"socketStartConnect: Connect to 10.33.4.2<48213> failed : No route to host", "10.33.4.2"},
+        {"NET/IB : Got completion from peer 10.1.2.9<44206> with status=12", "10.1.2.9"},
+        {"Connection closed by remote peer gpu-b.local<5001>", "gpu-b.local"},
+        {"The client socket has timed out while trying to connect to (gpu-a07, 29500).", "gpu-a07"},
+        {"The client socket has failed to connect to [gpu-a07]:29500 (errno: 113).", "gpu-a07"},
+        {"TCP client failed to connect/validate to host 10.0.0.7:29500 - retrying", "10.0.0.7"},
+        {"Connection closed by peer [::ffff:10.0.1.5]:32116", "10.0.1.5"},
+        {"connect [fd00::7]:32116: Connection refused", "fd00::7"},
+        {"failed to connect to all addresses; last error: ipv4:10.0.0.8:8476: refused", "10.0.0.8"},
+        {"connect [127.0.1.1]:32116: Connection refused", NULL},
+        {"while trying to connect to (localhost, 29500).", NULL},
+        {"Connect to 10.33.4.2", NULL},
+    };
+    cry(5, OBSERVATION_PEER_CLOSED, WAYS[_i].text);
+    const char *lines = judge(true);
+    char wanted[128];
+    snprintf(wanted, sizeof wanted, "{\"kind\":\"node\",\"name\":\"%s\",\"role\":\"suspect\"}",
+             WAYS[_i].peer == NULL ? "" : WAYS[_i].peer);
+    if (WAYS[_i].peer == NULL)
+        says_not(lines, "suspect");
+    else
+        says(lines, wanted);
+}
+END_TEST
+
+START_TEST(two_other_ends_or_one_that_speaks_are_none) {
+    cry(5, OBSERVATION_PEER_CLOSED, "Connection closed by peer [10.0.1.5]:32116");
+    cry(6, OBSERVATION_PEER_CLOSED, "Connection closed by peer [10.0.1.5]:32117");
+    says(judge(true), "\"name\":\"10.0.1.5\"");
+    struct event *event = say(7, "10.0.1.5", 3, OBSERVATION_COLLECTIVE_TIMEOUT);
+    ends[event - cluster.events].said.text = SLICE("timed out");
+    says_not(judge(true), "\"name\":\"10.0.1.5\",\"role\":\"suspect\"");
+    cry(8, OBSERVATION_NCCL_NET_ERROR, "Got completion from peer 10.0.1.6<44206>");
+    says_not(judge(true), "\"role\":\"suspect\"");
+}
+END_TEST
+
+START_TEST(a_try_that_failed_is_a_sign_beside_others) {
+    cry(5, OBSERVATION_CONNECT_FAILED, "cannot connect to [gpu-a07]:29500 (errno: 113).");
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+    cry(9, OBSERVATION_RENDEZVOUS_TIMEOUT, "timed out");
+    const char *lines = judge(true);
+    says(lines, "Not explained: console.log: timed out (and 1 more sign of a failure)");
+    says(lines, "\"name\":\"gpu-a07\",\"role\":\"suspect\"");
+    says(lines, "errno: 113");
+}
+END_TEST
+
+START_TEST(who_looks_elsewhere_for_its_job_is_named) {
+    static const char *const PLACES[] = {"gpu-a:8490", "gpu-a:8490", "gpu-a.cluster:8490",
+                                         "gpu-a:9999", "gpu-b:8490"};
+    for (int32_t rank = 0; rank <= _i; rank++)
+        meet(rank, PLACES[rank]);
+    cry(9, OBSERVATION_STORE_LOST, "deadline exceeded")->rank = 1;
+    const char *lines = judge(true);
+    if (_i != 3) { // of one place, or two of them are elsewhere
+        says_not(lines, "looks for its job");
+        return;
+    }
+    says(lines, "Not explained: rank 3: looks for its job at gpu-a:9999, all others at gpu-a");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"3\",\"role\":\"suspect\"}");
+    says(lines, "Give it the address and port");
+}
+END_TEST
+
+START_TEST(where_a_job_meets_is_the_other_end_that_nobody_names) {
+    meet(1, "worker-0:23456");
+    meet(2, "worker-0:23456");
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+    cry(9, OBSERVATION_PEER_CLOSED, "RuntimeError: Connection reset by peer");
+    const char *lines = judge(true);
+    says(lines, "Connection reset by peer; its job meets at worker-0\"");
+    says(lines, "\"name\":\"worker-0\",\"role\":\"suspect\"");
+    cry(10, OBSERVATION_COLLECTIVE_TIMEOUT, "timed out");
+    says_not(judge(true), "\"name\":\"worker-0\",\"role\":\"suspect\"");
+}
+END_TEST
+
 START_TEST(how_many_of_how_many_joined_is_said) {
     struct event *event = say(1, NULL, RANK_NONE, OBSERVATION_RENDEZVOUS_TIMEOUT);
     add(event, FACT_TASK, 3);
@@ -624,6 +721,11 @@ int main(void) {
     tcase_add_test(tcase, the_peer_that_was_lost_is_named);
     tcase_add_test(tcase, what_ended_a_chain_of_exceptions_is_said);
     tcase_add_loop_test(tcase, whether_a_restart_helps, 0, sizeof RESTARTS / sizeof *RESTARTS);
+    tcase_add_loop_test(tcase, the_other_end_that_words_name_is_a_suspect, 0, 12);
+    tcase_add_test(tcase, two_other_ends_or_one_that_speaks_are_none);
+    tcase_add_test(tcase, a_try_that_failed_is_a_sign_beside_others);
+    tcase_add_loop_test(tcase, who_looks_elsewhere_for_its_job_is_named, 1, 5);
+    tcase_add_test(tcase, where_a_job_meets_is_the_other_end_that_nobody_names);
     tcase_add_test(tcase, how_many_of_how_many_joined_is_said);
     tcase_add_test(tcase, a_node_that_is_ready_again_is_told_as_over);
     tcase_add_test(tcase, what_is_over_comes_after_what_is_not);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/decode/format.h"
+#include "receivers/decode/forms/forms.h"
 #include "receivers/decode/json/keys.h"
 
 #include <check.h>
@@ -30,6 +31,40 @@ static struct slice noise(char *room, size_t size, bool lines) {
     }
     return (struct slice){room, size};
 }
+
+// What a row of a site's own opens is a log, whatever its keys are.
+START_TEST(envelopes_of_users) {
+    static const char *const files[] = {"site.forms"};
+    static const char lines[] =
+        "{\"when\": \"2026-01-05T10:11:12Z\", \"said\": \"step 3\"}\n"
+        "{\"when\": \"2026-01-05T10:11:13Z\", \"said\": \"step 4\"}\n";
+    const struct slice texts[] = {
+        SLICE("family site S\n\nenvelope site\n  needs when\n"
+              "  message said\n  time when\n"
+              "  sample {\"when\":\"2026-01-05T10:11:12Z\",\"said\":\"x\"}\n"
+              "  gives message=x\n")};
+    struct form_fault fault;
+    struct forms *forms = forms_make(files, texts, 1, &fault);
+    ck_assert_msg(forms != NULL, "%s", fault.words);
+    ck_assert_int_eq(guess(lines).kind, FORMAT_UNKNOWN);
+    struct format_guess found = format_guess_by(slice_of(lines), true, FORMAT_UNKNOWN, forms);
+    ck_assert_int_eq(found.kind, FORMAT_LOG);
+    ck_assert_int_eq(found.layout, LAYOUT_LINES);
+    forms_free(forms);
+}
+END_TEST
+
+// An object with words that no row knows: the decoder says with which keys.
+START_TEST(objects_with_words) {
+    static const char *const keys[] = {"message", "msg",  "text",   "line",
+                                       "content", "body", "Message"};
+    char line[80];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(line, sizeof line, "{\"zz\": 1, \"%s\": \"step 3\"}\n", keys[i]);
+        ck_assert_msg(guess(line).kind == FORMAT_LOG, "%s", keys[i]);
+    }
+}
+END_TEST
 
 START_TEST(bytes_that_are_no_text) {
     static char bytes[40000];
@@ -373,6 +408,8 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("format");
     TCase *tcase = tcase_create("format");
+    tcase_add_test(tcase, envelopes_of_users);
+    tcase_add_test(tcase, objects_with_words);
     tcase_add_test(tcase, bytes_that_are_no_text);
     tcase_add_test(tcase, texts_that_look_odd);
     tcase_add_test(tcase, stormlog_records);

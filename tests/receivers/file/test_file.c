@@ -80,6 +80,21 @@ START_TEST(last_line_of_a_log) {
 }
 END_TEST
 
+// Whose times say no zone: it is looked through for one only where something else can prove it.
+START_TEST(kernel_log_without_a_zone) {
+    static const char *const include[] = {"in.log"};
+    for (uint32_t may = 0; may < 2; may++) {
+        write_text("in.log", "w", "Mar 14 01:50:17 a kernel: NVRM: Xid (PCI:0000:b3:00): 79\n");
+        rig_init(&rig, include, 1);
+        rig.feed->may_settle_zone = may == 1;
+        rig_read_all(&rig);
+        ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 1);
+        ck_assert_uint_eq(rig.feed->zones_settled, may);
+        rig_free(&rig);
+    }
+}
+END_TEST
+
 START_TEST(last_line_of_blanks) {
     read_text(R1 "\n  ");
     ck_assert_uint_eq(figures()->blank, 1);
@@ -856,6 +871,7 @@ int main(void) {
     tcase_add_test(lines, other_line_ends_are_no_line_ends);
     tcase_add_test(lines, last_line_without_newline);
     tcase_add_test(lines, last_line_of_a_log);
+    tcase_add_test(lines, kernel_log_without_a_zone);
     tcase_add_test(lines, last_line_of_blanks);
     tcase_add_test(lines, torn_last_line_at_every_byte);
     tcase_add_test(lines, only_a_torn_line);

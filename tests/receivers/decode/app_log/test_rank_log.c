@@ -463,6 +463,40 @@ START_TEST(gathered_by_another) {
 }
 END_TEST
 
+// Loggers put who writes in front of the first line of a message alone.
+START_TEST(a_traceback_goes_on_without_its_prefix) {
+    static const char *const BETWEEN[] = {
+        "", "[rank1]: step 3\n",
+        "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/a.py\", line 1, in f\n"};
+    struct told told;
+    char log[512];
+    snprintf(log, sizeof log,
+             "[rank3]: worker hit an exception: Traceback (most recent call last):\n"
+             "  File \"/a/train.py\", line 3, in <module>\n%s"
+             "  File \"/a/train.py\", line 9, in load\n"
+             "KeyError: 'x'\n",
+             BETWEEN[_i]);
+    tell(&told, &decoder_app_log, slice_of(log), "");
+    ck_assert_msg(strstr(told.said, "exception rank=3 exception=KeyError") != NULL, "%s",
+                  told.said);
+}
+END_TEST
+
+// What another wrote does not go on in lines without a prefix that stand elsewhere.
+START_TEST(a_traceback_with_prefixes_takes_no_line_without_one) {
+    struct told told;
+    tell(&told, &decoder_app_log,
+         SLICE("[rank3]: Traceback (most recent call last):\n"
+               "[rank3]:   File \"/a/train.py\", line 3, in <module>\n"
+               "KeyError: 'x'\n"
+               "[rank3]: ValueError: y\n"),
+         "");
+    ck_assert_msg(strstr(told.said, "exception rank=3 exception=ValueError") != NULL, "%s",
+                  told.said);
+    ck_assert_msg(strstr(told.said, "rank=3 exception=KeyError") == NULL, "%s", told.said);
+}
+END_TEST
+
 // HCCL has one sentence for all; the code below it says whose fault it is.
 START_TEST(codes_of_npus_go_on_from_their_exception) {
     static const struct {
@@ -550,6 +584,8 @@ int main(void) {
     tcase_add_loop_test(cases, becomes, 0, sizeof CASES / sizeof *CASES);
     tcase_add_loop_test(cases, prefixes_say_nothing_wrong, 0, sizeof CASES / sizeof *CASES);
     tcase_add_test(cases, gathered_by_another);
+    tcase_add_loop_test(cases, a_traceback_goes_on_without_its_prefix, 0, 3);
+    tcase_add_test(cases, a_traceback_with_prefixes_takes_no_line_without_one);
     tcase_add_loop_test(cases, a_launcher_s_traceback_without_its_end_says_nothing, 0, 3);
     tcase_add_loop_test(cases, a_service_is_no_peer, 0, sizeof SERVICES / sizeof *SERVICES);
     tcase_add_loop_test(cases, codes_of_npus_go_on_from_their_exception, 0, 4);

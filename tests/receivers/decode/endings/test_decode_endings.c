@@ -199,6 +199,17 @@ static const struct sample {
       "7 failed to pass monitoredBarrier in 10000 ms | victim=yes",
       "3+1 exception | rank=0 | exception=RuntimeError | message=3 failed to pass "
       "monitoredBarrier in 10000 ms | victim=yes"}},
+    // Names that a colon announces need not be indented.
+    {"Traceback (most recent call last):\n"
+     "  File \"/w/a.py\", line 1, in f\n"
+     "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: "
+     "connect. Timed out task names:\n"
+     "/job:jax_worker/replica:0/task:2\n"
+     "/job:jax_worker/replica:0/task:1\n",
+     {"1+4 peer_lost | peer_rank=2 | reason=did not come to the barrier in time | role=report | "
+      "exception=jaxlib.xla_extension.XlaRuntimeError | message=DEADLINE_EXCEEDED: Barrier timed "
+      "out. Barrier_id: connect. Timed out task names: | victim=yes | op=connect | "
+      "frame=f (/w/a.py:1)"}},
     // A message that ends in a colon says more in the next line.
     {"[rank0]: Traceback (most recent call last):\n"
      "[rank0]:   File \"/w/a.py\", line 1, in f\n"
@@ -400,6 +411,40 @@ static const struct sample {
      "msg=\"Traceback (most recent call last):\" more\n"
      "  File \"/w/a.py\", line 1, in f\nnode Traceback (most recent call last):\n"
      "Exception ignored in: nothing follows\nfine\n",
+     {NULL}},
+    // One line behind the head of a logger; what is below ERROR, or is tried again, is no end.
+    {"2026-11-20 10:10:18 ERROR trainer: RuntimeError: CUDA out of memory.\n"
+     "2026-11-20 10:10:18,123 - trainer - CRITICAL - step 501 failed with ValueError('bad shard')\n"
+     "E1120 10:10:18.123456 12345 trainer.cc:88] java.lang.IllegalStateException: closed\n"
+     "2026-11-20 10:10:18.123 | ERROR    | app:main:42 - OSError(28, 'No space left on device')\n"
+     "ERROR:root:KeyError: 'labels'\n"
+     "[2026-11-20 10:10:18,123] [ERROR] [t.py:88:step] [Rank 3] ValueError: bad\n"
+     "Training failed: ValueError: no shard\n"
+     "rank 5: ValueError: no label\n"
+     "11/20 10:10:18 ERROR net: gave up after 5 retries: TimeoutError: no answer\n",
+     {"1+1 cuda_oom | exception=RuntimeError | message=CUDA out of memory. | fatal=no | "
+      "victim=no",
+      "2+1 exception | exception=ValueError | message=bad shard | fatal=no | victim=no",
+      "3+1 exception | exception=java.lang.IllegalStateException | message=closed | fatal=no | "
+      "victim=no",
+      "4+1 exception | exception=OSError | message=28, 'No space left on device' | fatal=no | "
+      "victim=no",
+      "5+1 exception | exception=KeyError | message='labels' | fatal=no | victim=no",
+      "6+1 exception | rank=3 | exception=ValueError | message=bad | fatal=no | victim=no",
+      "7+1 exception | exception=ValueError | message=no shard | fatal=no | victim=no",
+      "8+1 exception | rank=5 | exception=ValueError | message=no label | fatal=no | victim=no",
+      "9+1 exception | exception=TimeoutError | message=no answer | fatal=no"}},
+    {"2026-11-20 10:10:18 WARNING trainer: ValueError: bad sample\n"
+     "2026-11-20 10:10:18 INFO trainer: caught ValueError: bad sample\n"
+     "2026-11-20 10:10:18 ERROR io: read failed: OSError: [Errno 5] busy, retrying in 5 s\n"
+     "2026-11-20 10:10:18 ERROR io: attempt 1/5 failed: ConnectionError: no route\n"
+     "2026-11-20 10:10:18 ERROR io: skipped shard 7: ValueError: bad magic\n"
+     "Note: RuntimeError: x may be raised where y is not there\n"
+     "Failed to import flash_attn: ImportError: No module named flash_attn\n"
+     "W1120 10:10:18.123456 12345 x.cc:88] RuntimeError: slow\n"
+     "[2026-11-20 10:10:18,123] [WARNING] [t.py:88:step] [Rank 3] ValueError: x\n"
+     "if you see RuntimeError: CUDA out of memory, lower the batch size\n"
+     "2026-11-20 10:10:18 metrics ValueError: 3 KeyError: 4\n",
      {NULL}},
 };
 

@@ -113,6 +113,10 @@ START_TEST(test_patterns) {
         {"died{? with signal {signal}} at {host}", "died with signal SIGKILL at n1",
          "signal=SIGKILL|host=n1"},
         {"by {signal}", "by Segmentation fault (core dumped)", "signal=Segmentation fault"},
+        {"died{? in {host}!}", "died in n1?", "host="},
+        {"{word:thread}[{rank}]", "a[b] c[12]", "word=a[b] c|rank=12"},
+        {"{word:thread}[{rank}]", "fifteen letters[12]", "word=fifteen letters|rank=12"},
+        {"{word:thread}[{rank}]", "sixteen  letters[12]", "-"},
         {"by {signal}", "by -11", "signal=-11"},
         {"by {signal}", "by 1000", "-"},
         {"{word=a|ab} x", "ab x", "word=ab"},
@@ -197,7 +201,12 @@ START_TEST(test_file_faults) {
         {ROW " kind nothing\n", 4, 7, "'nothing' is no kind"},
         {ROW " role mine\n", 4, 7, "a role is own"},
         {ROW " cause No\n", 4, 8, "a cause is a word"},
-        {ROW " where there\n", 4, 8, "one value: here"},
+        {ROW " where there\n", 4, 8, "here, elsewhere or agent"},
+        {ROW " whole no\n", 4, 8, "`whole` is yes"},
+        {ROW " from programs\n", 4, 7, "one value: kernel"},
+        {ROW " uptime soon\n", 4, 9, "a number of seconds"},
+        {ROW " from kernel\n then x\n", 5, 7, "of one line"},
+        {ROW " then x\n from kernel\n", 5, 7, "of one line"},
         {ROW " becomes abort\n", 4, 2, "stands behind a `then`"},
         {ROW " then ^x\n becomes no\n", 5, 10, "'no' is no kind"},
         {ROW " set signal\n", 4, 6, "set NAME=VALUE"},
@@ -207,6 +216,15 @@ START_TEST(test_file_faults) {
         {ROW " when signal=x victim=yes\n", 4, 14, "a number"},
         {ROW " gives rank=1\n", 4, 2, "stands behind a `sample`"},
         {ROW " colour red\n", 4, 2, "is no field"},
+        {"meaning x\n says gone\n sample x\n", 1, 1, "lacks a `role`"},
+        {"meaning x\n role own\n sample x\n", 1, 1, "lacks a `says`"},
+        {"meaning x\n says gone\n role own\n", 1, 1, "lacks a `sample`"},
+        {"meaning x\n role mine\n", 2, 7, "or caught, or unknown"},
+        {"meaning x\n of line\n", 2, 5, "`of` is exception or abort"},
+        {"meaning x\n type A *B\n", 2, 9, "NAME*"},
+        {"meaning x\n says ^\n", 2, 2, "says nothing"},
+        {"meaning x\n text gone\n", 2, 2, "is no field of a meaning"},
+        {ROW " says gone\n", 4, 2, "is no field"},
         {ROW " apart far\n", 4, 8, "yes or no"},
         {ROW " kind\n", 4, 2, "says nothing"},
         {"form x\n text  process {rank has gone\n", 2, 16, "no '}'"},
@@ -261,6 +279,9 @@ START_TEST(test_bounds) {
          "more than 4096 rows", FORMS_MAX},
         {"", "prefix x%u\n text <{rank}>\n sample <1> x\n", "more than 256 prefixes",
          FORM_PREFIXES_MAX},
+        {"", "meaning x%u\n says gone\n role own\n sample x\n", "more than 256 meanings",
+         FORM_MEANINGS_MAX},
+        {"meaning x\n role own\n sample x\n", " says gone\n", "more than 64", FORM_WORDS_MAX},
         {"form x\n kind abort\n sample worker gone\n", " text worker gone\n", "more than 8",
          FORM_TEXTS_MAX},
         {SITE, " then gone, too\n", "more than 8", FORM_THEN_MAX},
@@ -431,6 +452,15 @@ START_TEST(test_samples_are_checked) {
         {" apart yes\n then code {exit_code}\n sample process 3 has gone\n more process 5 has "
          "gone\n more code 4\n gives rank=3\n",
          NULL},
+        {" from kernel\n sample Nov 28 01:02:03 n1 kernel: process 3 has gone\n"
+         " gives host=n1 rank=3\n",
+         NULL},
+        {" from kernel\n sample Nov 28 01:02:03 n1 job[7]: process 3 has gone\n gives rank=3\n",
+         "x: the sample gives nothing"},
+        {" from kernel\n sample process 3 has gone\n gives rank=3\n",
+         "x: the sample gives nothing"},
+        {" kind none\n sample process 3 has gone\n not process x has gone\n", NULL},
+        {" kind none\n sample process x has gone\n", "x: the sample says nothing of the row"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char source[512];
@@ -484,6 +514,38 @@ START_TEST(test_apart_is_bounded) {
 }
 END_TEST
 
+// Of a row with `whole yes` a line that ends within the text is told apart, unless another row has
+// it, whichever stands first.
+START_TEST(test_cut_lines) {
+    static const struct {
+        const char *line, *row;
+        bool is_cut;
+    } lines[] = {
+        {"worker gone from 3 of 8", "a", false}, {"worker gone from 3 o", "a", true},
+        {"worker gone from", "a", true},         {"worker gone for a while", "b", false},
+        {"worker gone for", "b", true},          {"worker gone fast", NULL, false},
+    };
+    const char *file = "mine", *source =
+                                   "form a\n whole yes\n text worker gone from {rank} of 8\n"
+                                   " kind abort\n sample worker gone from 3 of 8\n"
+                                   "form b\n whole yes\n text worker gone for {reason} while\n"
+                                   " kind abort\n sample worker gone for a while\n";
+    struct slice text = slice_of(source);
+    struct form_fault fault;
+    struct forms *forms = forms_make(&file, &text, 1, &fault);
+    ck_assert_ptr_nonnull(forms);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct form_match match;
+        bool found = forms_find(forms, slice_of(lines[i].line), &match);
+        ck_assert_msg(found == (lines[i].row != NULL), "%s", lines[i].line);
+        ck_assert_msg(!found || (slice_equal(match.form->name, slice_of(lines[i].row)) &&
+                                 match.is_cut == lines[i].is_cut),
+                      "%s: %.*s", lines[i].line, (int)match.form->name.size, match.form->name.data);
+    }
+    forms_free(forms);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("forms");
     TCase *tests = tcase_create("forms");
@@ -492,6 +554,7 @@ int main(void) {
     tcase_add_test(tests, test_file_faults);
     tcase_add_test(tests, test_samples_are_checked);
     tcase_add_test(tests, test_apart_is_bounded);
+    tcase_add_test(tests, test_cut_lines);
     tcase_add_test(tests, test_bounds);
     tcase_add_test(tests, test_hostile);
     tcase_add_test(tests, test_alike_needles);

@@ -75,10 +75,22 @@ START_TEST(what_is_too_long_is_no_head) {
 }
 END_TEST
 
+// The beginning was cut off: a place in the traceback has words of its own, too.
+START_TEST(a_place_tells_the_head) {
+    peel_line("ERROR 01-05 10:11:12 [core.py:390]   File \"a.py\", line 1, in f");
+    ck_assert(slice_equal(peel.text, SLICE("  File \"a.py\", line 1, in f")));
+    peel_line("ERROR 01-05 10:11:13 [core.py:391] KeyError: 3");
+    ck_assert(slice_equal(peel.text, SLICE("KeyError: 3")));
+    peel_line("  | File \"a.py\", line 1, in f");
+    ck_assert(slice_equal(peel.text, SLICE("  | File \"a.py\", line 1, in f")));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("head");
     TCase *tests = tcase_create("head");
     tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_add_test(tests, a_place_tells_the_head);
     tcase_add_test(tests, names_the_writer_without_its_time);
     tcase_add_test(tests, a_date_in_front_of_the_time_names_nobody);
     tcase_add_test(tests, another_shape_is_not_certain);

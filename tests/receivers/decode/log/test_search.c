@@ -309,6 +309,47 @@ START_TEST(quiet_lines_are_passed_over) {
 }
 END_TEST
 
+#define CARRIED                                                                                    \
+    "{\"file\":\"/x/"                                                                              \
+    "%d.log\",\"kubernetes\":{\"pod_name\":\"t-%d\"},\"message\":\"%s\",\"source_type\":"          \
+    "\"kubernetes_logs\",\"timestamp\":\"2026-11-18T09:00:%02dZ\"}\n"
+
+// Objects of a carrier are lines like others, once some were read. What is another object, though
+// it begins alike, is looked at.
+START_TEST(quiet_objects_are_passed_over) {
+    struct buffer whole;
+    buffer_init(&whole, SIZE_MAX);
+    for (int i = 0; i < 20000; i++) {
+        const char *says = i == 9000 ? "ValueError: bad loss" : "step of a job that goes well";
+        char text[300];
+        snprintf(text, sizeof text, CARRIED, i & 7, i & 7, says, i / 400);
+        buffer_append(&whole, slice_of(text));
+        if (i == 12000)
+            buffer_append(&whole, SLICE("{\"file\":\"x\",\"timestamp_ns\":1794994200000000000,"
+                                        "\"event_type\":\"sample\",\"rank\":3}\n"));
+    }
+    const struct decoder_type *types[] = {&decoder_log, &decoder_any};
+    for (int i = 0; i < 4; i++) {
+        struct decoded read, found;
+        struct ahead ahead = {0};
+        begin(&read, types[i & 1]);
+        read_all(&read, buffer_slice(&whole));
+        end(&read);
+        begin(&found, types[i & 1]);
+        search_all(&found, buffer_slice(&whole), 262144, i > 1 ? &ahead : NULL);
+        end(&found);
+        ck_assert_uint_eq(found.lines, 20001);
+        ck_assert_uint_lt(found.offered, 1000);
+        ck_assert(slice_equal(buffer_slice(&found.events), buffer_slice(&read.events)));
+        buffer_release(&found.events);
+        buffer_release(&read.events);
+        memory_give(ahead.memory.lines);
+    }
+    buffer_release(&whole);
+    intern_release();
+}
+END_TEST
+
 // Where every line is of interest, none is judged before it is read, but for some.
 START_TEST(busy_logs_are_read_as_they_are) {
     struct buffer whole;
@@ -381,6 +422,7 @@ int main(void) {
     tcase_set_timeout(cases, 300);
     tcase_add_test(cases, recordings);
     tcase_add_test(cases, quiet_lines_are_passed_over);
+    tcase_add_test(cases, quiet_objects_are_passed_over);
     tcase_add_test(cases, busy_logs_are_read_as_they_are);
     tcase_add_test(cases, what_was_found_ahead_changes_nothing);
     suite_add_tcase(suite, cases);
