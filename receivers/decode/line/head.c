@@ -28,6 +28,7 @@ static size_t head_of_beginning(struct slice line) {
 static size_t head_of_place(struct slice line) {
     static const struct slice place = {"  File \"", 8};
     struct slice behind, rest;
+    line = text_until(line, '\n'); // a record may hold several
     if (line.size == 0 || line.data[0] == ' ' || line.data[0] == '\t' ||
         !text_find(line, place, &behind) || !text_find(behind, SLICE("\", line "), &rest))
         return 0;
