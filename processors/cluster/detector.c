@@ -81,7 +81,9 @@ static void tell_undated(const struct detector_base *base, struct verdict *verdi
     verdict->evidence = evidence;
     if (is_undated(base, verdict->end_ns))
         verdict->end_ns = verdict->start_ns;
-    verdict_add_attribute(verdict, "culprit.time_of", slice_of(time_of_name(TIME_OF_FILE)), arena);
+    if (verdict_attribute(verdict, "culprit.time_of") == NULL)
+        verdict_add_attribute(verdict, "culprit.time_of", slice_of(time_of_name(TIME_OF_FILE)),
+                              arena);
 }
 
 void detector_report(struct detector_base *base, struct batch *batch,

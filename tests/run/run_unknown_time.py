@@ -90,6 +90,20 @@ class Suite:
             self.check("kern.log", "file", WRITTEN_NS + 1,
                        "time not known (file last written 2026-09-21 14:13 UTC)")
 
+    def together(self):
+        """Several faults without a time in one file: each is told, and says whose time it has."""
+        self.write("faults.log", "\n".join((
+            "Unable to determine the device handle for GPU 0000:4E:00.0: Unknown Error",
+            "pcieport 0000:00:03.0: AER: Corrected error received: 0000:00:03.0",
+            "pcieport 0000:00:03.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer",
+            "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x22:0x56:894)",
+            "EDAC MC1: 1 UE memory scrubbing error on CPU_SrcID#1_MC#0_Chan#1_DIMM#0 (channel:1)",
+            "Kernel panic - not syncing: Fatal exception", "")))
+        verdicts = self.verdicts("faults.log")
+        self.checks.check(len(verdicts) > 1 and all(
+            verdict["attributes"].get("culprit.time_of") == "file" for verdict in verdicts),
+            lambda: "faults.log: %s" % verdicts)
+
     def labels(self):
         """Dates stand behind "12: ", too, whether that is a rank or the number of a line."""
         self.write("labels.log", "".join(
@@ -124,6 +138,7 @@ def main(binary):
         suite = Suite(binary, os.path.realpath(folder))
         suite.files()
         suite.kernel()
+        suite.together()
         suite.labels()
         suite.far_ahead()
         return suite.checks.finish()
