@@ -195,6 +195,7 @@ uint32_t node_cause_of(const struct event *event) {
     case OBSERVATION_HARD_LOCKUP:
         return find(slice_of(observation_name(seen->kind)));
     case OBSERVATION_NODE_FAULT:
+    case OBSERVATION_NODE_CONDITION: // one of which a row says what it means
         return observation_text(seen, FACT_CAUSE, &cause) ? find(cause) : CAUSE_NONE;
     default:
         return CAUSE_NONE;

@@ -131,10 +131,10 @@ static const char *const EXPLAINS[] = {"nccl_hang",  "pod_evicted", "fabric_link
                                        "first_exit", "slow_rank",   NULL};
 static const struct verdict_pattern PATTERNS[] = {{.name = "node_fault", .explains = EXPLAINS}};
 static const struct evidence_prefix EVIDENCE[] = {{"node_fault:", EVENT_OBSERVATION}};
-static const uint8_t OBSERVATIONS[] = {OBSERVATION_KERNEL_PANIC, OBSERVATION_KERNEL_OOPS,
-                                       OBSERVATION_HARD_LOCKUP,  OBSERVATION_MACHINE_CHECK,
-                                       OBSERVATION_MEMORY_ERROR, OBSERVATION_NODE_FAULT,
-                                       OBSERVATION_NONE};
+static const uint8_t OBSERVATIONS[] = {OBSERVATION_KERNEL_PANIC,   OBSERVATION_KERNEL_OOPS,
+                                       OBSERVATION_HARD_LOCKUP,    OBSERVATION_MACHINE_CHECK,
+                                       OBSERVATION_MEMORY_ERROR,   OBSERVATION_NODE_FAULT,
+                                       OBSERVATION_NODE_CONDITION, OBSERVATION_NONE};
 
 const struct component_type processor_node_fault = {
     .name = "node_fault",

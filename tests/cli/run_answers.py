@@ -135,10 +135,10 @@ class Suite:
                  nothing + names["blank.log"] + " and " + names["none.log"] + " are empty.")
         self.one("one of two", [names["none.log"], names["word.log"]],
                  nothing + "none of what was read is of a kind")
-        names["undated.log"] = os.path.join(self.folder, "undated.log")
-        with open(names["undated.log"], "w", encoding="utf-8") as file:
-            file.write("NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n")
-        self.one("refused", [names["undated.log"]], nothing + "1 record was refused", 65)
+        names["torn.jsonl"] = os.path.join(self.folder, "torn.jsonl")
+        with open(names["torn.jsonl"], "w", encoding="utf-8") as file:
+            file.write('{"schema_version": 3, "rank": 0}\n')
+        self.one("refused", [names["torn.jsonl"]], nothing + "1 record was refused", 65)
 
 
 def main():

@@ -70,6 +70,7 @@ static const struct {
     {{"rank", 4}, TARGET_RANK, PATTERN_INT},
     {{"local_rank", 10}, TARGET_LOCAL_RANK, PATTERN_INT},
     {{"task", 4}, TARGET_TASK, PATTERN_INT},
+    {{"cuda_device", 11}, TARGET_CUDA_DEVICE, PATTERN_INT},
     {{"pid", 3}, TARGET_PID, PATTERN_INT},
     {{"host", 4}, TARGET_HOST, PATTERN_NAME},
     {{"pod", 3}, TARGET_POD, PATTERN_NAME},

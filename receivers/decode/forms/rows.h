@@ -65,6 +65,7 @@ enum form_target {
     // Of prefixes.
     TARGET_LOCAL_RANK,
     TARGET_TASK,
+    TARGET_CUDA_DEVICE,
     TARGET_PID,
     TARGET_POD,
     TARGET_NAMESPACE,

@@ -345,29 +345,40 @@ static bool tell_by_row(const struct kubernetes_walk *walk, const struct conditi
                                                   text_of(condition->message, reading->arena)};
     if (!kubernetes_read_condition(walk->forms, &said, reading, line))
         return false;
+    if (reading->what == OBSERVATION_NODE_FAULT)
+        reading->what = OBSERVATION_NODE_CONDITION;
     reading->time_ns = condition->time_ns;
     reading->slack_ns = SECOND_NS;
     return true;
 }
 
-static bool tell_node_condition(const struct kubernetes_walk *walk,
-                                const struct condition *condition, struct reading *reading,
-                                struct slice *line) {
+// What kind of condition it is, also of one whose meaning a row has told.
+static void put_state(struct reading *reading, const struct condition *condition, bool is_bad) {
     uint64_t xid;
-    enum judgement judgement = judge(condition);
-    if (judgement == CONDITION_GOOD)
-        return false;
-    if (tell_by_row(walk, condition, reading, line))
-        return true;
-    *line = (struct slice){NULL, 0};
-    reading_begin(reading, OBSERVATION_NODE_CONDITION);
     put_text(reading, FACT_CONDITION, condition->type);
     put_text(reading, FACT_STATUS, condition->status);
-    put_condition(reading, condition);
-    if (judgement == CONDITION_BAD)
+    put_text(reading, FACT_REASON, condition->reason);
+    if (is_bad)
         reading_yes_no(reading, FACT_BAD, true);
     if (xid_in(condition->reason, &xid))
         reading_number(reading, FACT_XID, (int64_t)xid);
+}
+
+static bool tell_node_condition(const struct kubernetes_walk *walk,
+                                const struct condition *condition, struct reading *reading,
+                                struct slice *line) {
+    enum judgement judgement = judge(condition);
+    if (judgement == CONDITION_GOOD)
+        return false;
+    if (tell_by_row(walk, condition, reading, line)) {
+        if (reading->what == OBSERVATION_NODE_CONDITION)
+            put_state(reading, condition, true);
+        return true;
+    }
+    *line = (struct slice){NULL, 0};
+    reading_begin(reading, OBSERVATION_NODE_CONDITION);
+    put_state(reading, condition, judgement == CONDITION_BAD);
+    put_condition(reading, condition);
     return true;
 }
 

@@ -8,5 +8,6 @@ void frame_clear(struct frame *frame, struct slice message, uint64_t position) {
                             .rank = RANK_NONE,
                             .local_rank = -1,
                             .task = -1,
+                            .cuda_device = -1,
                             .pid = -1};
 }

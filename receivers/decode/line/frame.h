@@ -49,10 +49,11 @@ struct frame {
     uint64_t observed_ns;
     // Who; data NULL, RANK_NONE, -1: not said.
     struct slice host, pod, namespace, unit_uid, container, address;
-    int32_t rank;       // in the job: "[rank3]:", a label of srun, the log's name
-    int32_t local_rank; // "[default3]:", the log's name
-    int32_t task;       // Slurm's: a label of srun where the number of ranks is not known
-    int64_t pid;        // Ray's
+    int32_t rank;        // in the job: "[rank3]:", a label of srun, the log's name
+    int32_t local_rank;  // "[default3]:", the log's name
+    int32_t task;        // Slurm's: a label of srun where the number of ranks is not known
+    int32_t cuda_device; // NCCL's, as CUDA counts them in the process
+    int64_t pid;         // Ray's
     // Lines with the same key have the same writer, as far as their prefixes tell.
     uint64_t key;
     // The key without "[rank3]:": of programs that put it in front of the first line only.

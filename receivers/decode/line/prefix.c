@@ -73,6 +73,8 @@ static bool set_number(struct peel *peel, enum form_target target, struct slice 
     } else if (target == TARGET_LOCAL_RANK) {
         peel->frame->local_rank = (int32_t)number;
         peel_numbered(peel, (int64_t)number, "local");
+    } else if (target == TARGET_CUDA_DEVICE) {
+        peel->frame->cuda_device = (int32_t)number;
     } else {
         peel->frame->task = (int32_t)number;
         peel_numbered(peel, (int64_t)number, "task");
@@ -87,6 +89,7 @@ static bool set_value(struct peel *peel, enum form_target target, struct slice v
     case TARGET_RANK:
     case TARGET_LOCAL_RANK:
     case TARGET_TASK:
+    case TARGET_CUDA_DEVICE:
     case TARGET_PID:
         return set_number(peel, target, value);
     case TARGET_HOST:

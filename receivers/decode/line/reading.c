@@ -100,8 +100,10 @@ void reading_place(struct reading *reading, const struct frame *frame) {
     const struct {
         enum fact_key key;
         int64_t number;
-    } numbers[] = {
-        {FACT_PID, frame->pid}, {FACT_LOCAL_RANK, frame->local_rank}, {FACT_TASK, frame->task}};
+    } numbers[] = {{FACT_PID, frame->pid},
+                   {FACT_LOCAL_RANK, frame->local_rank},
+                   {FACT_TASK, frame->task},
+                   {FACT_CUDA_DEVICE, frame->cuda_device}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].text.data != NULL && is_free(reading, texts[i].key))
             reading_text(reading, texts[i].key, texts[i].text);

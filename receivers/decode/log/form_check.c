@@ -214,6 +214,7 @@ static void tell_frame(const struct frame *frame, struct buffer *out) {
     } numbers[] = {{"rank", frame->rank, RANK_NONE},
                    {"local_rank", frame->local_rank, -1},
                    {"task", frame->task, -1},
+                   {"cuda_device", frame->cuda_device, -1},
                    {"pid", frame->pid, -1}};
     if (frame->time_ns != 0)
         buffer_append_format(out, "time=%" PRIu64 " ", frame->time_ns / 1000000);

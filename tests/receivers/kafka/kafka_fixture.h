@@ -88,6 +88,15 @@ static inline uint32_t accepted(struct running *running) {
     return fake_feed_accepted(running->feed, NULL);
 }
 
+// As of its last flush.
+static inline struct source_position flushed_of(struct running *running, const char *path) {
+    const struct source *source = fake_feed_find(running->feed, path);
+    pthread_mutex_lock(&running->feed->lock);
+    struct source_position position = source->flushed;
+    pthread_mutex_unlock(&running->feed->lock);
+    return position;
+}
+
 static inline bool trouble_says(struct running *running, const char *text) {
     pthread_mutex_lock(&running->feed->lock);
     bool found = text == NULL ? running->feed->trouble[0] == '\0'

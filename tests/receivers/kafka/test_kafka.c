@@ -557,7 +557,7 @@ static struct source_position read_first(int count) {
     running_start(&one);
     EVENTUALLY(accepted(&one) == (uint32_t)count);
     EVENTUALLY(committed(0) == count);
-    struct source_position position = fake_feed_find(one.feed, "t/0")->flushed;
+    struct source_position position = flushed_of(&one, "t/0");
     ck_assert_uint_eq(position.number, (uint64_t)count);
     running_stop(&one);
     running_init(&one);
@@ -664,7 +664,7 @@ START_TEST(marks_of_transactions_are_no_lag) {
     EVENTUALLY(accepted(&one) == 6);
     EVENTUALLY(atomic_load(&one.feed->caught_up));
     EVENTUALLY(committed(0) == 5 + MARKS);
-    ck_assert_uint_eq(fake_feed_find(one.feed, "t/0")->flushed.detail[KAFKA_DETAIL_LAST], 4);
+    ck_assert_uint_eq(flushed_of(&one, "t/0").detail[KAFKA_DETAIL_LAST], 4);
     EVENTUALLY(is_even());
     running_stop(&one);
 }

@@ -116,8 +116,6 @@ END_TEST
     "\"" type "\",\"status\":\"" status "\"" more "}]}}"
 #define CONDITION "node_condition [7] @a"
 
-#define FAULT "node_fault [7] @a"
-
 static const struct row NODES[] = {
     {NODE("Ready", "True", ""), SEEN},
     {NODE("Ready", "False", ""), SEEN CONDITION " status=False condition=Ready bad=yes\n"},
@@ -129,17 +127,20 @@ static const struct row NODES[] = {
     {NODE("KernelReady", "True", ""), SEEN},
     {NODE("KernelReady", "False", ",\"reason\":\"KernelBug\",\"message\":\"m\""),
      SEEN CONDITION " reason=KernelBug message=m status=False condition=KernelReady bad=yes\n"},
-    // Those that a row of forms knows are what it says.
+    // Of those that a row of forms knows it says the cause.
     {NODE("AcceleratedHardwareReady", "False", ",\"reason\":\"NvidiaXID79Error\""),
-     SEEN FAULT " vendor=nvidia cause=gpu_lost\n"},
+     SEEN CONDITION " vendor=nvidia reason=NvidiaXID79Error cause=gpu_lost status=False "
+                    "condition=AcceleratedHardwareReady xid=79 bad=yes\n"},
     {NODE("AcceleratedHardwareReady", "False", ",\"reason\":\"DCGMHealthCode122\""),
      SEEN "health_event [7] @a healthy=yes\n"},
     {NODE("XidCriticalError", "True", ",\"reason\":\"{\\\"79\\\":true}\""),
-     SEEN FAULT " vendor=nvidia cause=gpu_lost\n"},
+     SEEN CONDITION " vendor=nvidia reason={\"79\":true} cause=gpu_lost status=True "
+                    "condition=XidCriticalError bad=yes\n"},
     {NODE("SysLogsXIDError", "True",
           ",\"reason\":\"SysLogsXIDErrorIsNotHealthy\",\"message\":\"ErrorCode:13 PCI:0000:1b:00 "
           "Recommended Action=NONE;ErrorCode:119 PCI:0000:9b:00 GPU_UUID:GPU-1\""),
-     SEEN FAULT " gpu=0000:9b:00 vendor=nvidia cause=gpu_hardware code=119\n"},
+     SEEN CONDITION " gpu=0000:9b:00 vendor=nvidia reason=SysLogsXIDErrorIsNotHealthy "
+                    "cause=gpu_hardware code=119 status=True condition=SysLogsXIDError bad=yes\n"},
     {NODE("SysLogsXIDError", "True",
           ",\"reason\":\"SysLogsXIDErrorIsNotHealthy\",\"message\":\"ErrorCode:31 PCI:0000:9b:00 "
           "Recommended Action=NONE\""),
