@@ -258,18 +258,21 @@ static enum read_result node_failure(struct reading *reading, struct slice hosts
     return READ_EVENT;
 }
 
-// "Node failure on r2-g18", "Node r2-g18 is not responding", "Nodes r2-g[1-3] not responding".
+// "Node failure on r2-g18", "Node r2-g18 is not responding", "Nodes r2-g[1-3] not responding,
+// setting DOWN". Of nodes that the controller does not set down, most answer again.
 static enum read_result read_node(struct slice text, struct reading *reading) {
     struct slice behind;
     if (text_find(text, SLICE("Node failure on "), &behind)) {
         struct slice host = text_until_any(behind, " \t\r");
         return host.size == 0 ? cut(reading) : node_failure(reading, host);
     }
-    if (!text_find(text, SLICE("Node "), &behind) && !text_find(text, SLICE("Nodes "), &behind))
+    bool is_controller = text_find(text, SLICE("Nodes "), &behind);
+    if (!is_controller && !text_find(text, SLICE("Node "), &behind))
         return READ_NOT;
     struct slice host = text_take(&behind, text_until(behind, ' ').size);
     text_skip(&behind, SLICE(" is"));
-    if (host.size == 0 || !text_begins(behind, SLICE(" not responding")))
+    if (host.size == 0 || !text_skip(&behind, SLICE(" not responding")) ||
+        (is_controller && !text_begins(behind, SLICE(", setting DOWN"))))
         return READ_NOT;
     return node_failure(reading, host);
 }

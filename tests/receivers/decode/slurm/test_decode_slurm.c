@@ -74,6 +74,7 @@ static const struct {
     {"srun: error: Node r2-g18 is not responding", "1+1 slurm_node_failure - host=r2-g18\n"},
     {"Mar 14 02:50:17 head slurmctld[801]: error: Nodes r2-g[1-3] not responding, setting DOWN",
      NULL},
+    {"Mar 14 02:50:17 head slurmctld[801]: error: Nodes r2-g[1-3] not responding", ""},
     {"srun: error: Unable to create step for job 88117: Requested node configuration is not "
      "available",
      "1+1 launch_failed - job=88117 role=report error=Requested node configuration is not "
