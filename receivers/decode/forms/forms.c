@@ -277,31 +277,33 @@ static bool is_begin(struct slice message, size_t at) {
 }
 
 static bool match_from(const struct pattern *pattern, struct slice message, size_t from,
-                       struct slice *values, size_t *end, struct pattern_memo *memo) {
+                       struct slice *values, struct pattern_memo *memo) {
+    size_t end;
     return is_begin(message, from) &&
-           pattern_match_again(pattern, message, from, values, end, memo);
+           pattern_match_again(pattern, message, from, values, &end, memo);
 }
 
 // The nearest place in front of the needle from which the text is there.
 static bool match_before(const struct pattern *pattern, struct slice message, size_t needle,
-                         struct slice *values, size_t *end, struct pattern_memo *memo) {
+                         struct slice *values, struct pattern_memo *memo) {
     struct slice head = pattern->parts[0].literal;
     for (size_t back = head.size; back <= PATTERN_HEAD_MAX && back <= needle; back++)
         if (memcmp(message.data + needle - back, head.data, head.size) == 0 &&
-            match_from(pattern, message, needle - back, values, end, memo))
+            match_from(pattern, message, needle - back, values, memo))
             return true;
     return false;
 }
 
 static bool match_at(const struct form_text *text, struct slice message, size_t needle,
-                     struct slice *values, size_t *end, struct pattern_memo *memo) {
+                     struct slice *values, struct pattern_memo *memo) {
     const struct pattern *pattern = &text->pattern;
+    size_t end;
     if (pattern->at_start)
-        return pattern_match_again(pattern, message, 0, values, end, memo);
+        return pattern_match_again(pattern, message, 0, values, &end, memo);
     if (pattern->needle_floats)
-        return match_before(pattern, message, needle, values, end, memo);
+        return match_before(pattern, message, needle, values, memo);
     return needle >= pattern->needle_at &&
-           match_from(pattern, message, needle - pattern->needle_at, values, end, memo);
+           match_from(pattern, message, needle - pattern->needle_at, values, memo);
 }
 
 bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values) {
@@ -335,7 +337,7 @@ static bool find(const struct forms *forms, struct slice message, bool kernel,
     struct needle_walk walk = {0};
     struct slice values[PATTERN_NAMES_MAX];
     uint32_t needle, best = UINT32_MAX, cut = UINT32_MAX;
-    size_t at, end = message.size;
+    size_t at;
     match->memo = (struct pattern_memo){0};
     for (int i = 0;
          i < CANDIDATES_MAX && needles_next(forms->needles, message, &walk, &needle, &at); i++) {
@@ -343,9 +345,8 @@ static bool find(const struct forms *forms, struct slice message, bool kernel,
         const struct form *form = forms->rows.forms[place->form];
         if (place->form >= best || (form->is_kernel && !kernel))
             continue;
-        if (match_at(place->text, message, at, values, &end, &match->memo)) {
+        if (match_at(place->text, message, at, values, &match->memo)) {
             best = place->form;
-            match->end = end;
             keep_match(forms, place, values, match);
         } else if (form->is_whole && match->memo.ran_out && best == UINT32_MAX &&
                    place->form < cut) {

@@ -23,7 +23,6 @@ struct form_match {
     const struct form *form;
     const struct form_text *text;
     struct slice values[PATTERN_NAMES_MAX]; // in the message
-    size_t end;                             // behind what the text matches, of the message
     // The message ends within the text (of rows with `whole yes`); values are not all there.
     bool is_cut;
     struct pattern_memo memo; // of forms_find: also when it found nothing
