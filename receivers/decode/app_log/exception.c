@@ -21,14 +21,6 @@ enum { MESSAGE_MAX = 640, BLANKS_MAX = 3 };
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-static bool contains_any(struct slice text, const struct slice *words, size_t count) {
-    struct slice behind;
-    for (size_t i = 0; i < count; i++)
-        if (text_find(text, words[i], &behind))
-            return true;
-    return false;
-}
-
 static bool begins_any(struct slice text, const struct slice *words, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (text_begins(text, words[i]))
@@ -234,7 +226,7 @@ static bool is_logged(const struct frame *frame) {
     static const struct slice others[] = {
         {"torch.distributed.elastic", 25}, {"NCCL", 4}, {"encountered in worker", 21}};
     return frame->level != LEVEL_NOT_SAID || (before.size > 0 && logged_has_level(before) &&
-                                              !contains_any(before, others, COUNT(others)));
+                                              !words_any(before, others, COUNT(others)));
 }
 
 // Lines in front of a traceback after which the process goes on.
@@ -273,7 +265,7 @@ static bool is_of_launcher(struct slice text) {
         {"/torch/distributed/run.py", 25},
         {"/accelerate/commands/launch.py", 30},
     };
-    return contains_any(text, places, COUNT(places));
+    return words_any(text, places, COUNT(places));
 }
 
 // -- the readers ----------------------------------------------------------------------------------

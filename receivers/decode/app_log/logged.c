@@ -3,20 +3,13 @@
 #include "receivers/decode/app_log/logged.h"
 
 #include "base/text/cut.h"
+#include "receivers/decode/app_log/rank_words.h"
 #include "receivers/decode/line/level.h"
 
 #include <ctype.h>
 #include <strings.h>
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
-
-static bool contains_any(struct slice text, const struct slice *words, size_t count) {
-    struct slice behind;
-    for (size_t i = 0; i < count; i++)
-        if (text_find(text, words[i], &behind))
-            return true;
-    return false;
-}
 
 static bool is_letter(char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
@@ -42,7 +35,7 @@ bool logged_goes_on(struct slice text) {
         {"skipping", 8}, {"skipped", 7},  {"ignoring", 8},    {"ignored", 7},
         {"retrying", 8}, {"retry in", 8}, {"continuing", 10}, {"falling back", 12},
     };
-    return contains_any(text, words, COUNT(words));
+    return words_any(text, words, COUNT(words));
 }
 
 // -- levels ---------------------------------------------------------------------------------------
@@ -222,7 +215,7 @@ bool logged_is_tried_again(struct slice line) {
         {"without retry", 13}, {"nhandled", 8},
     };
     return logged_goes_on(line) ||
-           (contains_any(line, again, COUNT(again)) && !contains_any(line, last, COUNT(last)));
+           (words_any(line, again, COUNT(again)) && !words_any(line, last, COUNT(last)));
 }
 
 bool logged_raised(struct slice line, enum frame_level level, struct raised *raised,

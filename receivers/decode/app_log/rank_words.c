@@ -215,3 +215,11 @@ void words_blame(const struct forms *forms, struct slice text, struct reading *r
     struct uttered uttered = {.message = text, .scope = MEANING_ABORT};
     words_mean(forms_meaning(forms, &uttered), reading);
 }
+
+bool words_any(struct slice text, const struct slice *words, size_t count) {
+    struct slice behind;
+    for (size_t i = 0; i < count; i++)
+        if (text_find(text, words[i], &behind))
+            return true;
+    return false;
+}

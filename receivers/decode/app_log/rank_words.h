@@ -50,3 +50,5 @@ struct slice words_peer(struct slice text);
 void words_mean(const struct form *meaning, struct reading *reading);
 // The same of what a library says as it ends its process.
 void words_blame(const struct forms *forms, struct slice text, struct reading *reading);
+// Whether one of the words stands anywhere in the text. O(text * count).
+bool words_any(struct slice text, const struct slice *words, size_t count);

@@ -3,8 +3,8 @@
 // logger, or a launcher of a site's own, put it before each line.
 //
 // The line that begins a traceback ends in words of its own, and a place in one begins with words
-// of its own, so all before them is a head. A line
-// that begins with a head of the same shape (equal but for its numbers) has one, too.
+// of its own, so all before them is a head. A line that begins with a head of the same shape (equal
+// but for its numbers) has one, too.
 #pragma once
 
 #include "receivers/decode/line/peel.h"
